@@ -8,7 +8,8 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0")
 
 # No contraction: a*b+c must round the same in every function it is inlined into, or equal
 # inputs stop giving equal logits. Kernels ask for FMA by name.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Werror=return-type -Werror=switch
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+                    -Werror=return-type -Werror=switch
                     -ffp-contract=off -fno-omit-frame-pointer)
 if(HEXAD_SANITIZE)
   add_compile_options(-fsanitize=${HEXAD_SANITIZE} -fno-sanitize-recover=undefined)
