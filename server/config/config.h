@@ -1,0 +1,147 @@
+#pragma once
+
+// What one YAML file says. Every field is named, typed, defaulted and documented once, in
+// config_fields.cc. Config is fixed while the process lives; ReloadableConfig may be exchanged,
+// whole.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/log/log.h"
+
+namespace hexad {
+
+// A TCP address to listen on; port 0 takes a free one.
+struct ListenAddress {
+  std::string host;  // without the brackets of an IPv6 literal
+  uint16_t port = 0;
+
+  std::string ToString() const;  // "127.0.0.1:8000", "[::1]:8000"
+  bool IsLoopback() const;
+  bool operator==(const ListenAddress&) const = default;
+};
+
+struct ListenConfig {
+  ListenAddress http{"127.0.0.1", 8000};
+  std::optional<ListenAddress> grpc = ListenAddress{"127.0.0.1", 8001};  // nullopt: off
+  std::string admin;  // path of a Unix socket; empty: off
+};
+
+struct AuthConfig {
+  enum class Kind : uint8_t {
+    kUnset,  // nothing written: open, and only on loopback
+    kNone,   // written: open, on any address
+    kKeys,
+  };
+  Kind kind = Kind::kUnset;
+  std::string keys_file;  // kKeys
+};
+
+struct ModelConfig {
+  std::string name;                // what clients ask for
+  std::string source = "default";  // path of a GGUF file, or the word default
+  std::optional<int64_t> context;  // tokens; nullopt: what the model was trained for
+};
+
+enum class WorkerRole : uint8_t { kBoth, kPrefill, kDecode };
+enum class DeviceKind : uint8_t { kCpu, kReference, kEmulated };
+
+struct DeviceConfig {
+  DeviceKind kind = DeviceKind::kCpu;
+  std::optional<int64_t> threads;  // nullopt: one per usable core
+};
+
+struct WorkerConfig {
+  std::string name;
+  std::string model;
+  WorkerRole role = WorkerRole::kBoth;
+  DeviceConfig device;
+  std::optional<int64_t> kv_bytes;  // nullopt: an equal share of kvcache.host
+};
+
+enum class KvType : uint8_t { kF16, kF32 };
+
+struct BatchConfig {
+  absl::Duration step_target = absl::Milliseconds(100);
+  int64_t max_running = 64;
+  int64_t max_waiting = 1024;
+};
+
+struct KvCacheConfig {
+  int64_t block_tokens = 16;
+  KvType type = KvType::kF16;
+  int64_t host_bytes = int64_t{1} << 30;
+};
+
+struct LimitsConfig {
+  int64_t max_body_bytes = int64_t{16} << 20;
+  int64_t max_header_bytes = 32 << 10;
+  int64_t max_connections = 1024;
+  int64_t max_pending_bytes = 1 << 20;  // unread answer of one connection, then it is cancelled
+  absl::Duration header_timeout = absl::Seconds(10);
+  absl::Duration body_timeout = absl::Seconds(30);
+  absl::Duration idle_timeout = absl::Seconds(75);
+};
+
+// Fixed while the process lives.
+struct Config {
+  ListenConfig listen;
+  AuthConfig auth;
+  std::vector<ModelConfig> models;
+  std::vector<WorkerConfig> workers;
+  std::string planner = "least_loaded";  // policy.planner.kind
+  BatchConfig batch;
+  KvCacheConfig kvcache;
+  LimitsConfig limits;
+  LogFormat log_format = LogFormat::kText;
+  absl::Duration drain_deadline = absl::Seconds(30);
+  // registry.kind has one value, embedded, and needs no member yet.
+};
+
+struct TenantConfig {
+  double weight = 1;
+  std::optional<int64_t> tokens_per_minute;  // uncached tokens; nullopt: unlimited
+};
+
+// May change while the process runs.
+struct ReloadableConfig {
+  LogLevel log_level = LogLevel::kInfo;
+  std::map<std::string, TenantConfig> tenants;
+  absl::Duration request_timeout = absl::Minutes(10);
+};
+
+struct Configuration {
+  Config fixed;
+  ReloadableConfig reloadable;
+};
+
+// What holds when nothing is written: one small model on one CPU worker, on loopback.
+Configuration DefaultConfiguration();
+
+// Every problem of the text, a line each: "name:line:column: message". Never throws.
+// `name` stands for the text in messages.
+absl::StatusOr<Configuration> ParseConfiguration(std::string_view text, std::string_view name);
+absl::StatusOr<Configuration> LoadConfiguration(const std::string& path);
+
+// All fields with their values as YAML, which parses to the same configuration.
+std::string PrintConfiguration(const Configuration& configuration);
+
+// Names of fixed fields ("listen.http") that differ: a reload that needs a restart is refused
+// whole.
+std::vector<std::string> FixedChanges(const Config& before, const Config& after);
+
+// Type, default, range, meaning, and whether a reload may change it. NotFound with a suggestion.
+absl::StatusOr<std::string> ExplainField(std::string_view path);
+// One line a field, all of them.
+std::string ExplainAll();
+// JSON Schema 2020-12 of the file.
+std::string ConfigSchema();
+
+}  // namespace hexad
