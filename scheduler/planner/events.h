@@ -10,6 +10,7 @@
 #include "kvcache/core/types.h"
 #include "scheduler/step/ids.h"
 #include "scheduler/step/request.h"
+#include "scheduler/step/worker_role.h"
 
 namespace hexad {
 
@@ -37,8 +38,6 @@ struct CallDone {
 struct WorkflowEnded {
   WorkflowId workflow{};
 };
-
-enum class WorkerRole : uint8_t { kBoth, kPrefill, kDecode };
 
 struct WorkerUp {
   WorkerId worker{};

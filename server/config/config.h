@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "scheduler/step/worker_role.h"
 #include "server/log/log.h"
 
 namespace hexad {
@@ -50,7 +51,6 @@ struct ModelConfig {
   std::optional<int64_t> context;  // tokens; nullopt: what the model was trained for
 };
 
-enum class WorkerRole : uint8_t { kBoth, kPrefill, kDecode };
 enum class DeviceKind : uint8_t { kCpu, kReference, kEmulated };
 
 struct DeviceConfig {
@@ -96,7 +96,7 @@ struct Config {
   AuthConfig auth;
   std::vector<ModelConfig> models;
   std::vector<WorkerConfig> workers;
-  std::string planner = "least_loaded";  // policy.planner.kind
+  std::string planner = "wf_fcfs";  // policy.planner.kind
   BatchConfig batch;
   KvCacheConfig kvcache;
   LimitsConfig limits;
