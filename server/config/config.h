@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "scheduler/step/worker_role.h"
+#include "scheduler/step/worker_role.h"
 #include "server/log/log.h"
 
 namespace hexad {
