@@ -73,6 +73,7 @@ struct TokenEvent {
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;  // prompt tokens not computed at first admission; counted once
   int32_t output_tokens = 0;
+  absl::Time first_scheduled = absl::InfinitePast();  // its first row was planned; else never
 };
 
 }  // namespace hexad
