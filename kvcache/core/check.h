@@ -11,8 +11,8 @@ namespace hexad {
 
 }  // namespace hexad
 
-#define HEXAD_CHECK(condition, message)                                   \
-  do {                                                                    \
-    if (!(condition)) [[unlikely]]                                        \
-      ::hexad::CheckFailed(__FILE__, __LINE__, #condition, (message));    \
+#define HEXAD_CHECK(condition, message)                                \
+  do {                                                                 \
+    if (!(condition)) [[unlikely]]                                     \
+      ::hexad::CheckFailed(__FILE__, __LINE__, #condition, (message)); \
   } while (0)

@@ -15,6 +15,9 @@ enum class TokenId : int32_t { kPending = -1 };
 // One physical block of a group's pool; an index into that pool.
 enum class BlockId : uint32_t { kNone = 0xffffffffu };
 
+// A block table of one replica: a reused index in the low half, its incarnation in the high half.
+enum class TableId : uint64_t {};
+
 // Tokens per content key, on every process, device and tier. Pool blocks are multiples of it.
 inline constexpr int32_t kUnitTokens = 16;
 
