@@ -8,10 +8,7 @@
 // for a scrape longer than it takes to copy one histogram. Times are in seconds.
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -57,7 +54,8 @@ class ModelMetrics {
   virtual void OnPreemption(int64_t count = 1) = 0;
   virtual void OnFirstToken(double seconds) = 0;
   virtual void OnInterToken(double seconds) = 0;
-  // Also counts the prompt by source (computed here or found in the cache).
+  // Also counts the prompt, by source (computed here or found in the cache): at the end, so that a
+  // preempted call counts once; a call that never finished its prefill does not count.
   virtual void OnRequestDone(const RequestMetrics& request) = 0;
 };
 
