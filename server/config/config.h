@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "scheduler/step/worker_role.h"
-#include "scheduler/step/worker_role.h"
 #include "server/log/log.h"
 
 namespace hexad {
@@ -81,14 +80,19 @@ struct KvCacheConfig {
   int64_t host_bytes = int64_t{1} << 30;
 };
 
+// Of the HTTP front end (HttpLimits) and, where they apply, the gRPC one.
 struct LimitsConfig {
-  int64_t max_body_bytes = int64_t{16} << 20;
-  int64_t max_header_bytes = 32 << 10;
-  int64_t max_connections = 1024;
-  int64_t max_pending_bytes = 1 << 20;  // unread answer of one connection, then it is cancelled
-  absl::Duration header_timeout = absl::Seconds(10);
-  absl::Duration body_timeout = absl::Seconds(30);
+  int64_t max_body_bytes = int64_t{32} << 20;
+  int64_t max_buffered_body_bytes = int64_t{512} << 20;  // of all connections together
+  int64_t max_header_bytes = 64 << 10;
+  int64_t max_pending_bytes = 1 << 20;  // unread answer of one stream; above: a slow reader, closed
+  int64_t max_connections = 10000;
+  int64_t max_calls = 2048;  // live at once; more are refused as overload
+  absl::Duration header_timeout = absl::Seconds(15);
+  absl::Duration body_timeout = absl::Seconds(120);
   absl::Duration idle_timeout = absl::Seconds(75);
+  absl::Duration write_timeout = absl::Seconds(60);
+  absl::Duration request_timeout = absl::Minutes(10);
 };
 
 // Fixed while the process lives.
@@ -115,7 +119,6 @@ struct TenantConfig {
 struct ReloadableConfig {
   LogLevel log_level = LogLevel::kInfo;
   std::map<std::string, TenantConfig> tenants;
-  absl::Duration request_timeout = absl::Minutes(10);
 };
 
 struct Configuration {
