@@ -21,24 +21,29 @@
 namespace hexad {
 
 struct GgufTensor {
-  std::string name;
+  std::string name;  // unique in the file, 1 to 64 bytes
   DType type{};
-  std::vector<int64_t> dims;         // as in the file: dims[0] is contiguous (the input size)
-  std::span<const std::byte> data;   // inside the mapping
+  std::vector<int64_t> dims;  // 1 to 4, as in the file: dims[0] is contiguous (the input size)
+  std::span<const std::byte> data;  // inside the mapping; the ranges of two tensors never overlap
 };
 
 struct GgufArray;
-using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string,
-                               std::unique_ptr<GgufArray>>;
-// Homogeneous; numbers are widened.
+using GgufValue =
+    std::variant<bool, int64_t, uint64_t, double, std::string, std::unique_ptr<GgufArray>>;
+// Homogeneous; numbers are widened, so an array takes at most eight times its bytes in the file.
+// Arrays of arrays, which no known model uses, are refused.
 struct GgufArray {
   std::variant<std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>,
-               std::vector<std::string>, std::vector<bool>> items;
+               std::vector<std::string>, std::vector<bool>>
+      items;
 };
 
 class GgufFile {
  public:
-  // Maps the file read-only. Errors name the file, the place and what was found there.
+  // Maps the file read-only; it must not be truncated while the object lives. Errors name the file,
+  // the byte offset, the field, what was found there and what to do about it: NotFound and
+  // PermissionDenied from the file system, InvalidArgument for a damaged file, Unimplemented for a
+  // byte order, version or quantisation that hexad does not read.
   static absl::StatusOr<std::unique_ptr<GgufFile>> Open(const std::string& path);
   // The same over bytes that the caller keeps alive; for tests and the fuzzer.
   static absl::StatusOr<std::unique_ptr<GgufFile>> Parse(std::span<const std::byte> bytes,
@@ -61,11 +66,16 @@ class GgufFile {
   const std::vector<std::string>* Strings(std::string_view key) const;
   const GgufArray* Array(std::string_view key) const;
 
+  // Everything before the tensors' data: metadata and the table of tensors.
+  std::span<const std::byte> header() const { return header_; }
+
  private:
+  friend class GgufParser;
   GgufFile() = default;
   std::string path_;
   void* mapping_ = nullptr;
   size_t mapping_bytes_ = 0;
+  std::span<const std::byte> header_;
   absl::flat_hash_map<std::string, GgufValue> metadata_;
   std::vector<GgufTensor> tensors_;
   absl::flat_hash_map<std::string, size_t> tensor_index_;
