@@ -25,7 +25,8 @@ inline constexpr int32_t kKvTile = 16;  // tokens; blocks are multiples of it
 //                                             dimension of 8 keys
 //   V  [block][kv_head][token][head_dim]
 // so that 16 tokens of one head are contiguous in both, whatever the block size.
-struct KvLayout {
+// (Called KvBlockShape, since hexad::KvLayout of kvcache/core names the groups of a whole model.)
+struct KvBlockShape {
   DType type = DType::kF16;  // kF32 or kF16
   int32_t kv_heads = 0;
   int32_t head_dim = 0;      // multiple of 8, at most 512
@@ -38,7 +39,7 @@ struct KvLayout {
 
 // k, v: base addresses of the layer's pools, 32-byte aligned; block b begins at b * BlockBytes().
 struct KvPool {
-  KvLayout layout;
+  KvBlockShape layout;
   std::byte* k = nullptr;
   std::byte* v = nullptr;
 };

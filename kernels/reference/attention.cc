@@ -10,13 +10,13 @@ namespace hexad::reference {
 namespace {
 
 // Index of a value in the pool of K or of V, in values.
-int64_t IndexK(const KvLayout& layout, uint32_t block, int token, int kv_head, int dimension) {
+int64_t IndexK(const KvBlockShape& layout, uint32_t block, int token, int kv_head, int dimension) {
   const int64_t tiles = layout.block_tokens / kKvTile;
   const int64_t tile = (int64_t{block} * layout.kv_heads + kv_head) * tiles + token / kKvTile;
   return (tile * layout.head_dim + dimension) * kKvTile + token % kKvTile;
 }
 
-int64_t IndexV(const KvLayout& layout, uint32_t block, int token, int kv_head, int dimension) {
+int64_t IndexV(const KvBlockShape& layout, uint32_t block, int token, int kv_head, int dimension) {
   const int64_t row = (int64_t{block} * layout.kv_heads + kv_head) * layout.block_tokens + token;
   return row * layout.head_dim + dimension;
 }
@@ -39,7 +39,7 @@ float Get(DType type, const std::byte* pool, int64_t index) {
 // One query of one head.
 void Attend(const AttentionArgs& args, const KvSequence& sequence, int64_t position, int kv_head,
             const float* q, float* out) {
-  const KvLayout& layout = args.pool.layout;
+  const KvBlockShape& layout = args.pool.layout;
   const int64_t first = args.window > 0 ? std::max<int64_t>(0, position - args.window + 1) : 0;
   std::vector<double> weights;
   double largest = -INFINITY;
@@ -81,7 +81,7 @@ float LoadV(const KvPool& pool, uint32_t block, int token, int kv_head, int dime
 
 void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const float* k,
              const float* v) {
-  const KvLayout& layout = pool.layout;
+  const KvBlockShape& layout = pool.layout;
   for (const KvSequence& sequence : sequences) {
     for (int32_t row = 0; row < sequence.num_rows; ++row) {
       const int64_t position = sequence.first_position + row;
@@ -98,7 +98,7 @@ void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const fl
 }
 
 void Attention(const AttentionArgs& args) {
-  const KvLayout& layout = args.pool.layout;
+  const KvBlockShape& layout = args.pool.layout;
   const int heads_per_kv = args.heads / layout.kv_heads;
   int64_t row = 0;
   for (const KvSequence& sequence : args.sequences) {
