@@ -1,0 +1,22 @@
+#pragma once
+
+// The functions of the AVX2 kernel set, see kernel_set.h.
+
+#include <stdint.h>
+
+#include "kernels/cpu/kernel_set.h"
+
+namespace hexad::cpu {
+
+void Avx2Panel(const PanelTask& task);
+void Avx2Prepare(const PrepareTask& task);
+void Avx2Attend(const AttendTask& task);
+void Avx2Merge(float* state, const float* partial, int32_t head_dim);
+void Avx2StoreHalf(const float* values, int32_t count, int32_t stride, uint16_t* out);
+void Avx2RmsNorm(const float* x, const float* weight, float weight_offset, float epsilon,
+                 int64_t dim, float* out);
+void Avx2Softcap(float* x, float cap, int64_t values);
+void Avx2SiluGate(const float* gate, const float* up, int64_t values, float* out);
+void Avx2GeluGate(const float* gate, const float* up, int64_t values, float* out);
+
+}  // namespace hexad::cpu

@@ -1,0 +1,40 @@
+#include "kernels/cpu/kernel_set.h"
+
+#include "kernels/matmul.h"
+
+#if defined(HEXAD_AVX2)
+#include "kernels/cpu/avx2.h"
+#endif
+
+namespace hexad {
+namespace cpu {
+
+#if defined(HEXAD_AVX2)
+const KernelSet kAvx2Kernels = {
+    .name = "avx2-f32-1",
+    .panel = Avx2Panel,
+    .prepare = Avx2Prepare,
+    .attend = Avx2Attend,
+    .merge = Avx2Merge,
+    .store_half = Avx2StoreHalf,
+    .rms_norm = Avx2RmsNorm,
+    .softcap = Avx2Softcap,
+    .silu_gate = Avx2SiluGate,
+    .gelu_gate = Avx2GeluGate,
+};
+#endif
+
+const KernelSet& Kernels() {
+#if defined(HEXAD_AVX2)
+  static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                           __builtin_cpu_supports("f16c");
+  if (avx2) return kAvx2Kernels;
+#endif
+  return kPortableKernels;
+}
+
+}  // namespace cpu
+
+std::string_view KernelSetName() { return cpu::Kernels().name; }
+
+}  // namespace hexad

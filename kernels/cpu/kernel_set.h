@@ -1,0 +1,86 @@
+#pragma once
+
+// The functions that exist once for every CPU level, as plain data and pointers: what is behind
+// them is compiled for that level, what is before them for any x86-64.
+//
+// Included by code that is compiled for newer CPUs: no inline functions, no library headers.
+
+#include <stdint.h>
+
+#include "kernels/cpu/packed_layout.h"
+
+namespace hexad::cpu {
+
+// One panel times all tokens.
+struct PanelTask {
+  PackedFormat format;
+  const uint8_t* quants;
+  const uint8_t* scales;
+  const uint8_t* supers;
+  int64_t in;
+  int64_t tokens;
+  const float* x;     // [tokens, in]; for kU4 multiplied as PrepareTask says
+  const float* sums;  // [tokens, in / group] where the format has bias or min
+  float* y;           // of the panel's first row
+  int64_t y_stride;   // floats from one token's y to the next one's
+  int32_t rows;       // valid rows of the panel
+};
+
+// What kU4 panels and formats with bias or min need of x, for some tokens.
+struct PrepareTask {
+  const float* x;  // [tokens, in]
+  int64_t tokens;
+  int64_t in;
+  int32_t group;
+  float* shifted;  // [tokens, in]: x[k] * 16^-(k % 8), but x[k] for k % 8 = 7; or nullptr
+  float* sums;     // [tokens, in / group]; or nullptr
+};
+
+// The query rows of one KV head: `queries` consecutive positions of a sequence, each with
+// heads_per_kv heads. Row r is query r / heads_per_kv, head r % heads_per_kv.
+struct AttendTask {
+  const float* q;        // of the first row
+  int64_t query_stride;  // floats
+  int32_t queries;
+  int32_t heads_per_kv;
+  int64_t first_position;  // of the first query
+  const uint32_t* blocks;
+  const uint8_t* k;  // of the KV head in block 0
+  const uint8_t* v;
+  int64_t block_bytes;
+  int32_t block_tokens;
+  int32_t head_dim;
+  bool half;
+  float scale;
+  float softcap;
+  int32_t window;
+  int64_t first_segment;  // inclusive
+  int64_t last_segment;   // exclusive
+  float* state;           // [rows, head_dim + 8]: acc, max, sum; merged into
+  float* scratch;         // [rows, 256] scores, [rows, head_dim + 8] partial, [head_dim, 16] keys
+};
+
+struct KernelSet {
+  const char* name;
+  void (*panel)(const PanelTask& task);
+  void (*prepare)(const PrepareTask& task);
+
+  void (*attend)(const AttendTask& task);
+  // state and partial: [head_dim + 8]. The state takes the partial in; an empty one becomes it.
+  void (*merge)(float* state, const float* partial, int32_t head_dim);
+  // out[i * stride] = half of values[i].
+  void (*store_half)(const float* values, int32_t count, int32_t stride, uint16_t* out);
+
+  void (*rms_norm)(const float* x, const float* weight, float weight_offset, float epsilon,
+                   int64_t dim, float* out);
+  void (*softcap)(float* x, float cap, int64_t values);
+  void (*silu_gate)(const float* gate, const float* up, int64_t values, float* out);
+  void (*gelu_gate)(const float* gate, const float* up, int64_t values, float* out);
+};
+
+extern const KernelSet kPortableKernels;
+
+// The best set for this CPU: the same one at every call.
+const KernelSet& Kernels();
+
+}  // namespace hexad::cpu

@@ -1,0 +1,372 @@
+// Panel products for AVX2, FMA and F16C. Compiled with those flags, so that an inline function of a
+// shared header instantiated here could replace the portable one at link time: everything is in the
+// unnamed namespace and no library header is included.
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/cpu/avx2.h"
+#include "kernels/cpu/avx2_vector.h"
+#include "kernels/cpu/kernel_set.h"
+
+namespace hexad::cpu {
+namespace {
+
+// A Decoder turns value `i` (of 8 consecutive ones, i a constant after unrolling) of rows 8v..8v+7
+// into floats; `octet` points at the quants of those 8 values. kOctetBytes: to the next 8 values.
+
+struct DecodeU4 {
+  static constexpr int kOctetBytes = 64;
+  // A nibble stays where it is in the word and counts 16^i times too much, for which x is made
+  // smaller (PrepareTask): one AND and one conversion a value. The top one would be a sign.
+  static __m256 Value(const uint8_t* octet, int i, int v) {
+    const __m256i word = LoadBytes(octet + v * 32);
+    return _mm256_cvtepi32_ps(i == 7 ? _mm256_srli_epi32(word, 28)
+                                     : _mm256_and_si256(word, _mm256_set1_epi32(15 << (4 * i))));
+  }
+};
+
+struct DecodeS8 {
+  static constexpr int kOctetBytes = 128;
+  static __m256 Value(const uint8_t* octet, int i, int v) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(octet + i * 16 + v * 8));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  }
+};
+
+struct DecodeF16 {
+  static constexpr int kOctetBytes = 256;
+  static __m256 Value(const uint8_t* octet, int i, int v) {
+    return LoadHalves(octet + i * 32 + v * 16);
+  }
+};
+
+struct DecodeBF16 {
+  static constexpr int kOctetBytes = 256;
+  static __m256 Value(const uint8_t* octet, int i, int v) {
+    const __m128i halves =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(octet + i * 32 + v * 16));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
+};
+
+struct DecodeF32 {
+  static constexpr int kOctetBytes = 512;
+  static __m256 Value(const uint8_t* octet, int i, int v) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(octet + i * 64 + v * 32));
+  }
+};
+
+bool IsFloat(const PackedFormat& format) { return format.kind <= WeightKind::kBF16; }
+
+// Scale (or min) of rows 8v..8v+7 in group g, exactly.
+struct GroupScale {
+  __m256 scale[2];
+  __m256 min[2];
+};
+
+inline GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
+  const PackedFormat& format = task.format;
+  GroupScale result;
+  const int planes = format.has_min ? 2 : 1;
+  if (!format.multipliers) {
+    const uint8_t* line = task.scales + g * planes * 32;
+    for (int v = 0; v < 2; ++v) {
+      result.scale[v] = LoadHalves(line + v * 16);
+      result.min[v] = format.has_min ? LoadHalves(line + 32 + v * 16) : _mm256_setzero_ps();
+    }
+    return result;
+  }
+  const uint8_t* line = task.scales + g * planes * 16;
+  const uint8_t* super = task.supers + g * format.group / 256 * planes * 32;
+  for (int v = 0; v < 2; ++v) {
+    result.scale[v] = _mm256_mul_ps(LoadHalves(super + v * 16), LoadInt8(line + v * 8));
+    result.min[v] = _mm256_setzero_ps();
+    if (format.has_min) {  // multipliers of mins are at most 63, so signed bytes do
+      const __m256 min =
+          _mm256_mul_ps(LoadHalves(super + 32 + v * 16), LoadInt8(line + 16 + v * 8));
+      result.min[v] = _mm256_sub_ps(_mm256_setzero_ps(), min);
+    }
+  }
+  return result;
+}
+
+// acc += the finished group g, for one token. sums: of that token.
+inline void AddGroup(const PanelTask& task, int64_t g, const float* sums, const __m256 group[2],
+                     __m256 acc[2]) {
+  if (IsFloat(task.format)) {
+    for (int v = 0; v < 2; ++v) acc[v] = _mm256_add_ps(acc[v], group[v]);
+    return;
+  }
+  const GroupScale s = LoadGroupScale(task, g);
+  for (int v = 0; v < 2; ++v) acc[v] = _mm256_fmadd_ps(s.scale[v], group[v], acc[v]);
+  if (task.format.has_min) {
+    const __m256 sum = _mm256_broadcast_ss(sums + g);
+    for (int v = 0; v < 2; ++v) acc[v] = _mm256_fmadd_ps(s.min[v], sum, acc[v]);
+  }
+}
+
+// What the chain of a group begins with: minus bias times the sum of x.
+inline __m256 GroupStart(const PanelTask& task, const float* sums, int64_t g) {
+  if (task.format.bias == 0) return _mm256_setzero_ps();
+  return _mm256_set1_ps(sums[g] * static_cast<float>(-task.format.bias));
+}
+
+void StorePanelRow(const PanelTask& task, int64_t token, __m256 low, __m256 high) {
+  float* y = task.y + token * task.y_stride;
+  if (task.rows == kPanelRows) {
+    _mm256_storeu_ps(y, low);
+    _mm256_storeu_ps(y + 8, high);
+    return;
+  }
+  alignas(32) float row[kPanelRows];
+  _mm256_store_ps(row, low);
+  _mm256_store_ps(row + 8, high);
+  for (int i = 0; i < task.rows; ++i) y[i] = row[i];
+}
+
+// ---- One token: weights go from memory to registers once. -------------------------------------
+
+// Groups g..g+kGroups-1 side by side: their chains are independent and hide the FMA's latency.
+template <typename Decoder, int kGroups>
+inline void GemvGroups(const PanelTask& task, int64_t g, __m256 acc[2]) {
+  const int group = task.format.group;
+  const int64_t group_bytes = int64_t{group} / 8 * Decoder::kOctetBytes;
+  const uint8_t* quants = task.quants + g * group_bytes;
+  const float* x = task.x + g * group;
+  __m256 chain[kGroups][2];
+  for (int n = 0; n < kGroups; ++n) {
+    chain[n][0] = chain[n][1] = GroupStart(task, task.sums, g + n);
+  }
+  for (int octet = 0; octet < group / 8; ++octet) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+#pragma GCC unroll 4
+      for (int n = 0; n < kGroups; ++n) {
+        const __m256 xi = _mm256_broadcast_ss(x + n * group + i);
+        const uint8_t* bytes = quants + n * group_bytes;
+        chain[n][0] = _mm256_fmadd_ps(Decoder::Value(bytes, i, 0), xi, chain[n][0]);
+        chain[n][1] = _mm256_fmadd_ps(Decoder::Value(bytes, i, 1), xi, chain[n][1]);
+      }
+    }
+    quants += Decoder::kOctetBytes;
+    x += 8;
+  }
+  for (int n = 0; n < kGroups; ++n) AddGroup(task, g + n, task.sums, chain[n], acc);
+}
+
+// The last in % group values, of float formats.
+template <typename Decoder>
+inline void GemvTail(const PanelTask& task, int64_t g, __m256 acc[2]) {
+  const int64_t begin = g * task.format.group;
+  if (begin == task.in) return;
+  __m256 chain[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  for (int64_t k = begin; k < task.in; ++k) {
+    const __m256 xk = _mm256_broadcast_ss(task.x + k);
+    const uint8_t* bytes = task.quants + k * (Decoder::kOctetBytes / 8);
+    for (int v = 0; v < 2; ++v) {
+      chain[v] = _mm256_fmadd_ps(Decoder::Value(bytes, 0, v), xk, chain[v]);
+    }
+  }
+  for (int v = 0; v < 2; ++v) acc[v] = _mm256_add_ps(acc[v], chain[v]);
+}
+
+template <typename Decoder>
+void Gemv(const PanelTask& task) {
+  const int64_t groups = task.in / task.format.group;
+  __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  int64_t g = 0;
+  for (; g + 4 <= groups; g += 4) GemvGroups<Decoder, 4>(task, g, acc);
+  if (groups - g == 3) GemvGroups<Decoder, 3>(task, g, acc);
+  if (groups - g == 2) GemvGroups<Decoder, 2>(task, g, acc);
+  if (groups - g == 1) GemvGroups<Decoder, 1>(task, g, acc);
+  GemvTail<Decoder>(task, groups, acc);
+  StorePanelRow(task, 0, acc[0], acc[1]);
+}
+
+// ---- Several tokens: a tile of weights becomes floats once. ------------------------------------
+
+constexpr int kTileValues = 256;  // of k: 16 KiB of floats, half the first-level cache
+constexpr int kTileTokens = 96;   // whose sums wait beside the tile
+constexpr int kChainTokens = 6;   // 6 x 2 chains, 2 weights and 1 input in 16 registers
+
+struct Tile {
+  alignas(64) float weights[kTileValues * kPanelRows];
+  alignas(64) float scales[kTileValues / 16 * kPanelRows];
+  alignas(64) float mins[kTileValues / 16 * kPanelRows];
+  alignas(64) float acc[kTileTokens * kPanelRows];
+};
+
+// Values k0..k0+count-1 of the panel; count is a multiple of 8 but at the end of float formats.
+template <typename Decoder>
+void DecodeTile(const PanelTask& task, int64_t k0, int count, Tile& tile) {
+  const uint8_t* octet = task.quants + k0 / 8 * Decoder::kOctetBytes;
+  float* out = tile.weights;
+  int k = 0;
+  for (; k + 8 <= count; k += 8, octet += Decoder::kOctetBytes) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i, out += kPanelRows) {
+      _mm256_store_ps(out, Decoder::Value(octet, i, 0));
+      _mm256_store_ps(out + 8, Decoder::Value(octet, i, 1));
+    }
+  }
+  for (; k < count; ++k, octet += Decoder::kOctetBytes / 8, out += kPanelRows) {
+    _mm256_store_ps(out, Decoder::Value(octet, 0, 0));
+    _mm256_store_ps(out + 8, Decoder::Value(octet, 0, 1));
+  }
+  if (IsFloat(task.format)) return;
+  const int64_t first = k0 / task.format.group;
+  for (int g = 0; g < count / task.format.group; ++g) {
+    const GroupScale s = LoadGroupScale(task, first + g);
+    for (int v = 0; v < 2; ++v) {
+      _mm256_store_ps(tile.scales + g * kPanelRows + v * 8, s.scale[v]);
+      _mm256_store_ps(tile.mins + g * kPanelRows + v * 8, s.min[v]);
+    }
+  }
+}
+
+// One group of the tile times kTokens tokens, added to their sums in acc.
+template <int kTokens>
+inline void TileGroup(const PanelTask& task, const Tile& tile, int g, int length, int64_t k,
+                      int64_t token, float* acc) {
+  const int64_t groups = task.in / task.format.group;
+  const int64_t global_group = k / task.format.group;
+  const float* x[kTokens];
+  __m256 chain[kTokens][2];
+  for (int t = 0; t < kTokens; ++t) {
+    x[t] = task.x + (token + t) * task.in + k;
+    chain[t][0] = chain[t][1] =
+        task.format.bias == 0 ? _mm256_setzero_ps()
+                              : GroupStart(task, task.sums + (token + t) * groups, global_group);
+  }
+  const float* weights = tile.weights + g * task.format.group * kPanelRows;
+  for (int i = 0; i < length; ++i, weights += kPanelRows) {
+    const __m256 w0 = _mm256_load_ps(weights), w1 = _mm256_load_ps(weights + 8);
+#pragma GCC unroll 6
+    for (int t = 0; t < kTokens; ++t) {
+      const __m256 xi = _mm256_broadcast_ss(x[t] + i);
+      chain[t][0] = _mm256_fmadd_ps(w0, xi, chain[t][0]);
+      chain[t][1] = _mm256_fmadd_ps(w1, xi, chain[t][1]);
+    }
+  }
+  for (int t = 0; t < kTokens; ++t) {
+    for (int v = 0; v < 2; ++v) {
+      float* sum = acc + t * kPanelRows + v * 8;
+      __m256 value = _mm256_load_ps(sum);
+      if (IsFloat(task.format)) {
+        value = _mm256_add_ps(value, chain[t][v]);
+      } else {
+        value = _mm256_fmadd_ps(_mm256_load_ps(tile.scales + g * kPanelRows + v * 8), chain[t][v],
+                                value);
+        if (task.format.has_min) {
+          const float* group_sum = task.sums + (token + t) * groups + global_group;
+          value = _mm256_fmadd_ps(_mm256_load_ps(tile.mins + g * kPanelRows + v * 8),
+                                  _mm256_broadcast_ss(group_sum), value);
+        }
+      }
+      _mm256_store_ps(sum, value);
+    }
+  }
+}
+
+template <int kTokens>
+void TileTokens(const PanelTask& task, const Tile& tile, int64_t k0, int count, int64_t token,
+                float* acc) {
+  const int group = task.format.group;
+  for (int begin = 0; begin < count; begin += group) {
+    const int length = count - begin < group ? count - begin : group;
+    TileGroup<kTokens>(task, tile, begin / group, length, k0 + begin, token, acc);
+  }
+}
+
+void TileAllTokens(const PanelTask& task, Tile& tile, int64_t k0, int count, int64_t first,
+                   int tokens) {
+  int t = 0;
+  for (; t + kChainTokens <= tokens; t += kChainTokens) {
+    TileTokens<kChainTokens>(task, tile, k0, count, first + t, tile.acc + t * kPanelRows);
+  }
+  float* acc = tile.acc + t * kPanelRows;
+  switch (tokens - t) {
+    case 5:
+      return TileTokens<5>(task, tile, k0, count, first + t, acc);
+    case 4:
+      return TileTokens<4>(task, tile, k0, count, first + t, acc);
+    case 3:
+      return TileTokens<3>(task, tile, k0, count, first + t, acc);
+    case 2:
+      return TileTokens<2>(task, tile, k0, count, first + t, acc);
+    case 1:
+      return TileTokens<1>(task, tile, k0, count, first + t, acc);
+    default:
+      return;
+  }
+}
+
+template <typename Decoder>
+void Gemm(const PanelTask& task) {
+  Tile tile;
+  for (int64_t first = 0; first < task.tokens; first += kTileTokens) {
+    const int tokens =
+        static_cast<int>(task.tokens - first < kTileTokens ? task.tokens - first : kTileTokens);
+    for (int i = 0; i < tokens * kPanelRows; i += 8) {
+      _mm256_store_ps(tile.acc + i, _mm256_setzero_ps());
+    }
+    for (int64_t k0 = 0; k0 < task.in; k0 += kTileValues) {
+      const int count = static_cast<int>(task.in - k0 < kTileValues ? task.in - k0 : kTileValues);
+      DecodeTile<Decoder>(task, k0, count, tile);
+      TileAllTokens(task, tile, k0, count, first, tokens);
+    }
+    for (int t = 0; t < tokens; ++t) {
+      const float* acc = tile.acc + t * kPanelRows;
+      StorePanelRow(task, first + t, _mm256_load_ps(acc), _mm256_load_ps(acc + 8));
+    }
+  }
+}
+
+template <typename Decoder>
+void Panel(const PanelTask& task) {
+  if (task.tokens == 1) {
+    Gemv<Decoder>(task);
+  } else {
+    Gemm<Decoder>(task);
+  }
+}
+
+}  // namespace
+
+void Avx2Panel(const PanelTask& task) {
+  switch (task.format.kind) {
+    case WeightKind::kF32:
+      return Panel<DecodeF32>(task);
+    case WeightKind::kF16:
+      return Panel<DecodeF16>(task);
+    case WeightKind::kBF16:
+      return Panel<DecodeBF16>(task);
+    case WeightKind::kS8:
+      return Panel<DecodeS8>(task);
+    case WeightKind::kU4:
+      return Panel<DecodeU4>(task);
+  }
+}
+
+void Avx2Prepare(const PrepareTask& task) {
+  const __m256 factors =
+      _mm256_setr_ps(1.0f, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1.0f);
+  const int64_t values = task.tokens * task.in;
+  if (task.shifted != nullptr) {
+    for (int64_t i = 0; i < values; i += 8) {
+      _mm256_storeu_ps(task.shifted + i, _mm256_mul_ps(_mm256_loadu_ps(task.x + i), factors));
+    }
+  }
+  if (task.sums == nullptr) return;
+  for (int64_t g = 0; g < values / task.group; ++g) {
+    const float* x = task.x + g * task.group;
+    __m256 sum = _mm256_add_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8));
+    if (task.group == 32) {
+      sum = _mm256_add_ps(sum, _mm256_add_ps(_mm256_loadu_ps(x + 16), _mm256_loadu_ps(x + 24)));
+    }
+    task.sums[g] = SumLanes(sum);
+  }
+}
+
+}  // namespace hexad::cpu

@@ -1,0 +1,108 @@
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/kernel_set.h"
+#include "kernels/cpu/portable.h"
+#include "kernels/dequantize.h"
+
+namespace hexad::cpu {
+namespace {
+
+float Half(const uint8_t* halves, int64_t index) {
+  uint16_t bits;
+  std::memcpy(&bits, halves + 2 * index, 2);
+  return HalfToFloat(bits);
+}
+
+// Value k of one row, without its scale and, for kU4, as large as PrepareTask expects.
+float Quant(const PanelTask& task, int64_t k, int row) {
+  switch (task.format.kind) {
+    case WeightKind::kF32: {
+      float value;
+      std::memcpy(&value, task.quants + (k * kPanelRows + row) * 4, 4);
+      return value;
+    }
+    case WeightKind::kF16:
+      return Half(task.quants, k * kPanelRows + row);
+    case WeightKind::kBF16: {
+      uint16_t bits;
+      std::memcpy(&bits, task.quants + (k * kPanelRows + row) * 2, 2);
+      return Bfloat16ToFloat(bits);
+    }
+    case WeightKind::kS8:
+      return static_cast<int8_t>(task.quants[k * kPanelRows + row]);
+    case WeightKind::kU4:
+      break;
+  }
+  const uint8_t byte = task.quants[k / 8 * kPanelRows * 4 + row * 4 + k % 8 / 2];
+  const uint32_t nibble = byte >> (k % 2 * 4) & 15u;
+  return static_cast<float>(k % 8 == 7 ? nibble : nibble << (4 * (k % 8)));
+}
+
+struct ScaleMin {
+  float scale = 1.0f;
+  float min = 0.0f;
+};
+
+ScaleMin LoadScale(const PanelTask& task, int64_t g, int row) {
+  const PackedFormat& format = task.format;
+  if (format.kind <= WeightKind::kBF16) return {};
+  const int planes = format.has_min ? 2 : 1;
+  if (!format.multipliers) {
+    const uint8_t* line = task.scales + g * planes * 32;
+    return {Half(line, row), format.has_min ? Half(line + 32, row) : 0.0f};
+  }
+  const uint8_t* line = task.scales + g * planes * 16;
+  const uint8_t* super = task.supers + g * format.group / 256 * planes * 32;
+  ScaleMin result;
+  result.scale = Half(super, row) * static_cast<float>(static_cast<int8_t>(line[row]));
+  if (format.has_min) result.min = -(Half(super + 32, row) * static_cast<float>(line[16 + row]));
+  return result;
+}
+
+}  // namespace
+
+void PortablePanel(const PanelTask& task) {
+  const int group = task.format.group;
+  const int64_t groups = (task.in + group - 1) / group;
+  const bool needs_sum = task.format.bias != 0 || task.format.has_min;
+  std::vector<float> weights(static_cast<size_t>(task.in));
+  std::vector<ScaleMin> scales(static_cast<size_t>(groups));
+  for (int row = 0; row < task.rows; ++row) {
+    for (int64_t k = 0; k < task.in; ++k) weights[k] = Quant(task, k, row);
+    for (int64_t g = 0; g < groups; ++g) scales[g] = LoadScale(task, g, row);
+    for (int64_t t = 0; t < task.tokens; ++t) {
+      const float* x = task.x + t * task.in;
+      float acc = 0.0f;
+      for (int64_t g = 0; g < groups; ++g) {
+        const float sum = needs_sum ? task.sums[t * groups + g] : 0.0f;
+        float chain = sum * static_cast<float>(-task.format.bias);
+        const int64_t end = (g + 1) * group < task.in ? (g + 1) * group : task.in;
+        for (int64_t k = g * group; k < end; ++k) chain += weights[k] * x[k];
+        acc += scales[g].scale * chain;
+        acc += scales[g].min * sum;
+      }
+      task.y[t * task.y_stride + row] = acc;
+    }
+  }
+}
+
+void PortablePrepare(const PrepareTask& task) {
+  const int64_t values = task.tokens * task.in;
+  if (task.shifted != nullptr) {
+    for (int64_t i = 0; i < values; ++i) {
+      const int j = static_cast<int>(i % 8);
+      const float factor = j == 7 ? 1.0f : 1.0f / static_cast<float>(uint32_t{1} << (4 * j));
+      task.shifted[i] = task.x[i] * factor;
+    }
+  }
+  if (task.sums == nullptr) return;
+  for (int64_t g = 0; g < values / task.group; ++g) {
+    float sum = 0.0f;
+    for (int i = 0; i < task.group; ++i) sum += task.x[g * task.group + i];
+    task.sums[g] = sum;
+  }
+}
+
+}  // namespace hexad::cpu

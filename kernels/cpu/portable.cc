@@ -1,0 +1,56 @@
+#include "kernels/cpu/portable.h"
+
+#include <cmath>
+
+#include "kernels/dequantize.h"
+
+namespace hexad::cpu {
+namespace {
+
+void StoreHalf(const float* values, int32_t count, int32_t stride, uint16_t* out) {
+  for (int32_t i = 0; i < count; ++i) out[int64_t{i} * stride] = FloatToHalf(values[i]);
+}
+
+void RmsNorm(const float* x, const float* weight, float weight_offset, float epsilon, int64_t dim,
+             float* out) {
+  double squares = 0;
+  for (int64_t i = 0; i < dim; ++i) squares += double{x[i]} * double{x[i]};
+  const float mean = static_cast<float>(squares / static_cast<double>(dim));
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (int64_t i = 0; i < dim; ++i) {
+    out[i] = x[i] * factor * (weight == nullptr ? 1.0f : weight[i] + weight_offset);
+  }
+}
+
+void Softcap(float* x, float cap, int64_t values) {
+  for (int64_t i = 0; i < values; ++i) x[i] = cap * std::tanh(x[i] / cap);
+}
+
+void SiluGate(const float* gate, const float* up, int64_t values, float* out) {
+  for (int64_t i = 0; i < values; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+}
+
+void GeluGate(const float* gate, const float* up, int64_t values, float* out) {
+  for (int64_t i = 0; i < values; ++i) {
+    const float g = gate[i];
+    const float inner = 0.797884560802865f * g * (1.0f + 0.044715f * g * g);
+    out[i] = g / (1.0f + std::exp(-2.0f * inner)) * up[i];
+  }
+}
+
+}  // namespace
+
+const KernelSet kPortableKernels = {
+    .name = "portable-f32-1",
+    .panel = PortablePanel,
+    .prepare = PortablePrepare,
+    .attend = PortableAttend,
+    .merge = PortableMerge,
+    .store_half = StoreHalf,
+    .rms_norm = RmsNorm,
+    .softcap = Softcap,
+    .silu_gate = SiluGate,
+    .gelu_gate = GeluGate,
+};
+
+}  // namespace hexad::cpu

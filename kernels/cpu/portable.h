@@ -1,0 +1,14 @@
+#pragma once
+
+// The kernel set of any CPU: plain loops, for machines below AVX2 and as a second opinion in tests.
+
+#include "kernels/cpu/kernel_set.h"
+
+namespace hexad::cpu {
+
+void PortablePanel(const PanelTask& task);
+void PortablePrepare(const PrepareTask& task);
+void PortableAttend(const AttendTask& task);
+void PortableMerge(float* state, const float* partial, int32_t head_dim);
+
+}  // namespace hexad::cpu
