@@ -32,7 +32,6 @@ struct OpenResult {
   // Another table is computing up to here (== ready_tokens: nothing to wait for). The blocks join
   // this table as they are committed; TakeNotices() tells when all have, or never will.
   int32_t promised_tokens = 0;
-  std::optional<TableId> producer;  // of the first promised block
 };
 
 // A followed promise came to its end: ready_tokens() is now all of it, or what there was when the
@@ -63,14 +62,19 @@ class ReplicaKv final {
   OpenResult Open(std::span<const ContentKey> unit_keys, int32_t num_tokens);
 
   // A second table with the first num_tokens of `parent`: full blocks are shared, a partial one is
-  // copied. The copies belong into the next step that begins. nullopt: no room.
+  // copied. The copies belong into the next step that begins. nullopt: no room, or a window group
+  // of the parent has moved on.
   // REQUIRES: num_tokens <= what was committed as computed.
   std::optional<TableId> Fork(TableId parent, int32_t num_tokens, std::vector<KvCopy>& copies);
 
   // Room for num_tokens in every group, or no change at all and false.
   bool Grow(TableId table, int32_t num_tokens);
-  // The largest num_tokens with which Grow would succeed now.
-  int32_t MaxGrow(TableId table) const;
+  // The largest num_tokens with which Grow would succeed now, or, with `later`, once the steps in
+  // flight have ended.
+  int32_t MaxGrow(TableId table, bool later = false) const;
+  // The same for the groups that keep everything, without the window groups, whose blocks come back
+  // as the sequence goes on.
+  int32_t MaxGrowUnbounded(TableId table) const;
 
   // Gives back the blocks wholly past num_tokens. REQUIRES: num_tokens >= computed_tokens(table).
   void Trim(TableId table, int32_t num_tokens);
@@ -91,6 +95,8 @@ class ReplicaKv final {
   std::span<const BlockId> blocks(TableId table, uint32_t group) const;
   uint32_t first_block(TableId table, uint32_t group) const;
 
+  // Who computes the block that this table waits for; nullopt when it waits for none.
+  std::optional<TableId> producer(TableId table) const;
   std::vector<KvNotice> TakeNotices();
 
   // --- Steps in flight, begun and ended in the same order
@@ -106,8 +112,8 @@ class ReplicaKv final {
   const BlockPool& pool(uint32_t group) const { return pools_[group]; }
   // Blocks that return when the steps in flight end, if nobody else holds them.
   uint32_t returning_blocks(uint32_t group) const { return returning_[group]; }
-  // Changes whenever a block may have become available, or a prefix usable.
-  uint64_t generation() const { return generation_; }
+  // Blocks that a new sequence could take now in every group that keeps everything.
+  uint32_t AvailableUnbounded() const;
   // The longest sequence that fits when it is alone.
   int32_t CapacityTokens() const;
 
@@ -140,13 +146,12 @@ class ReplicaKv final {
   TableId NewTable();
   int32_t UsableBlocks(std::span<const ContentKey> block_keys) const;
   uint32_t FirstInWindow(uint32_t group, int32_t tokens) const;
-  uint32_t MissingBlocks(const Table& table, uint32_t group, int32_t num_tokens) const;
-  void TakePrefix(Table& table, std::span<const ContentKey> block_keys, int32_t num_blocks);
+  void TakePrefix(Table& table, std::span<const ContentKey> block_keys);
   void DropBelowWindow(Table& table, int32_t tokens);
   void Follow(TableId id);  // as far as the promises are kept; waits at the next open one
   void EndFollowing(TableId id, bool complete);
   void GiveBack(const Table& table, uint32_t group, BlockId block);
-  void Return(const HeldBlock& held);
+  int32_t MostTokens(const Table& table, bool window_groups, bool later) const;
 
   KvLayout layout_;
   std::vector<BlockPool> pools_;
@@ -159,7 +164,6 @@ class ReplicaKv final {
   std::deque<std::vector<HeldBlock>> step_releases_;  // of the steps in flight, oldest first
   std::vector<HeldBlock> copy_holds_;                 // released with the next step that begins
   std::vector<uint32_t> returning_;
-  uint64_t generation_ = 0;
 };
 
 }  // namespace hexad
