@@ -1,0 +1,61 @@
+#include "kernels/thread_team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace hexad {
+namespace {
+
+TEST(ThreadTeam, CoversEveryItemOnce) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadTeam team(threads, threads == 2);
+    ASSERT_EQ(team.threads(), threads);
+    for (const int64_t items : {0, 1, 2, 7, 100, 1000}) {
+      for (const int64_t grain : {1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> seen(static_cast<size_t>(items));
+        team.ParallelFor(items, grain, [&](int64_t begin, int64_t end, int thread) {
+          EXPECT_EQ(begin % grain, 0);
+          EXPECT_LE(end - begin, grain);
+          EXPECT_GE(thread, 0);
+          EXPECT_LT(thread, threads);
+          for (int64_t i = begin; i < end; ++i) seen[i].fetch_add(1);
+        });
+        for (const std::atomic<int>& count : seen) ASSERT_EQ(count.load(), 1);
+      }
+    }
+  }
+}
+
+// Thousands of short jobs: late joiners, sleepers and leavers meet every state of the hand-over.
+TEST(ThreadTeam, ManyShortJobsSeeTheirOwnData) {
+  ThreadTeam team(4);
+  std::vector<int64_t> values(16);
+  for (int64_t job = 0; job < 3000; ++job) {
+    team.ParallelFor(16, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) values[i] = job * 16 + i;
+    });
+    for (int64_t i = 0; i < 16; ++i) ASSERT_EQ(values[i], job * 16 + i);
+  }
+}
+
+TEST(ThreadTeam, AThreadIndexIsUsedByOneThreadAtATime) {
+  ThreadTeam team(3);
+  std::vector<std::atomic<int>> busy(3);
+  std::atomic<int> clashes{0};
+  for (int job = 0; job < 200; ++job) {
+    team.ParallelFor(64, 1, [&](int64_t, int64_t, int thread) {
+      if (busy[thread].fetch_add(1) != 0) clashes.fetch_add(1);
+      busy[thread].fetch_sub(1);
+    });
+  }
+  EXPECT_EQ(clashes.load(), 0);
+}
+
+TEST(ThreadTeam, StopsWithoutAJob) {
+  for (int i = 0; i < 50; ++i) ThreadTeam team(1 + i % 5);
+}
+
+}  // namespace
+}  // namespace hexad
