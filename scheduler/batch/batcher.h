@@ -16,8 +16,9 @@
 //   out to end a sequence, its row of n+1 is dropped and not committed.
 // - A failed step has no effect; its requests are computed again once, and fail at the second
 //   failure of a step with them, whichever of them is to blame.
-// - A sampled stop token ends the sequence, counts as an output token and is not emitted. At the
-//   length limits (max_new_tokens, max_sequence_tokens()) the reason is kLength.
+// - A sampled stop token ends the sequence, counts as an output token and is not emitted; below
+//   min_new_tokens it is a token like others. At the length limits (max_new_tokens,
+//   max_sequence_tokens()) the reason is kLength.
 // - Every submitted request ends with exactly one kFinished event, a refused one at once.
 //
 // Not thread-safe: owned by the replica's loop. HEXAD_CHECKs that the executor keeps its contract.
@@ -27,7 +28,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -84,47 +84,48 @@ class Batcher final {
     StepShape shape;
     std::vector<RowInFlight> rows;
   };
-  struct Draft;  // the plan being made
+  struct NextStep;  // the plan being made
+  enum class Admission : uint8_t { kAdmitted, kFollows, kNoRoom };
 
-  Outcome OnEvent(Submit& event, absl::Time now);
-  Outcome OnEvent(Reorder& event, absl::Time now);
-  Outcome OnEvent(Cancel& event, absl::Time now);
-  Outcome OnEvent(StopAt& event, absl::Time now);
-  Outcome OnEvent(KvReady& event, absl::Time now);
-  Outcome OnEvent(KvLost& event, absl::Time now);
-  Outcome OnEvent(StepDone& event, absl::Time now);
-  Outcome OnEvent(StepFailed& event, absl::Time now);
-  Outcome OnEvent(Drain& event, absl::Time now);
+  Outcome OnEvent(Submit& event);
+  Outcome OnEvent(const Reorder& event);
+  Outcome OnEvent(const Cancel& event);
+  Outcome OnEvent(const StopAt& event);
+  Outcome OnEvent(StepDone& event);
+  Outcome OnEvent(const StepFailed& event);
+  Outcome OnEvent(const Drain& event);
 
-  Outcome Refuse(const RequestSpec& spec, Outcome outcome);
-  StepInFlight EndOldestStep(StepId step);
-  void ApplyRow(const RowInFlight& row, RowResult* result);
-  // True when the token ends the sequence.
-  bool AppendToken(Sequence& sequence, SampledToken token, std::vector<SampledToken>& emitted);
-  void Finish(Sequence& sequence, FinishReason reason);
-  TokenEvent EndEvent(const Sequence& sequence, FinishReason reason) const;
-
-  // Takes the sequence off the executor and its blocks back; it waits at its place in the order.
-  void Requeue(Sequence& sequence);
+  // Requests.
+  Outcome CheckSubmit(const RequestSpec& spec) const;
+  std::unique_ptr<Sequence> MakeSequence(RequestSpec spec) const;
+  Sequence* Find(RequestId request);
+  void Finish(Sequence& sequence, FinishReason reason);  // `sequence` is gone afterwards
+  void Requeue(Sequence& sequence);  // from running to waiting, with nothing kept but its tokens
+  void LeaveSlot(Sequence& sequence);
   void CloseTable(Sequence& sequence);
   void HandleNotices();
-  Sequence* Find(RequestId request);
-  // The row's sequence when it still is the one the row was planned for.
-  Sequence* Find(const RowInFlight& row);
 
-  void PlanDecodes(Draft& draft);
-  void PlanPrefills(Draft& draft);
-  void Admit(Draft& draft);
-  enum class Admission : uint8_t { kAdmitted, kFollows, kNoRoom };
-  Admission TryAdmit(Sequence& sequence, Draft& draft);
-  bool MakeRoom(Sequence& sequence, int32_t num_tokens);
+  // Results.
+  StepInFlight TakeOldestStep(StepId step);
+  Sequence* Find(const RowInFlight& row);  // null when the row's admission is over
+  void ApplyRow(const RowInFlight& row, RowResult* result);
+  std::optional<FinishReason> AppendToken(Sequence& sequence, RowResult& result);
+
+  // Planning.
+  void PlanDecodes(NextStep& next);
+  void PlanPrefills(NextStep& next);
+  void Admit(NextStep& next);
+  Admission TryAdmit(Sequence& sequence, NextStep& next);
+  void Start(Sequence& sequence, NextStep& next);
+  bool MakeRoom(Sequence& sequence, int32_t num_tokens, NextStep& next);
   bool Unblock();
-  int32_t ChunkTokens(const Sequence& sequence, const Draft& draft) const;
-  void AddRow(Draft& draft, Sequence& sequence, int32_t num_tokens);
-  void AppendBlocks(Draft& draft, Sequence& sequence);
-  int32_t ReservedTokens() const;
+  bool CloseLatestQueuedTable();
   std::vector<Sequence*> PrefillOrder();
-  StepPlan Begin(Draft draft);
+  int32_t ReservedTokens() const;
+  int32_t ChunkTokens(const Sequence& sequence, const NextStep& next) const;
+  void AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens);
+  void AppendBlocks(NextStep& next, Sequence& sequence);
+  StepPlan Begin(NextStep next);
 
   const BatcherConfig config_;
   ReplicaKv kv_;
@@ -132,9 +133,10 @@ class Batcher final {
   int32_t max_sequence_tokens_ = 0;
 
   absl::flat_hash_map<RequestId, std::unique_ptr<Sequence>> sequences_;
-  std::vector<Sequence*> running_;              // by order
-  std::set<Sequence*, SequenceOrder> waiting_;  // with a table: following, or about to run
-  absl::flat_hash_map<TableId, RequestId> followers_;
+  std::vector<Sequence*> running_;              // in order
+  std::set<Sequence*, SequenceOrder> waiting_;  // in order
+  absl::flat_hash_map<TableId, Sequence*> tables_;
+  int32_t queued_tables_ = 0;  // of waiting ones
   std::deque<StepInFlight> in_flight_;
   std::vector<SlotId> free_slots_;
   std::vector<SlotId> closed_slots_;  // told to the executor with the next plan
@@ -145,7 +147,7 @@ class Batcher final {
   uint64_t newest_term_ = 0;
   bool draining_ = false;
   bool may_plan_ = false;
-  BatcherStats totals_;
+  BatcherStats totals_;  // only what is counted since the start, and last_step
 };
 
 }  // namespace hexad

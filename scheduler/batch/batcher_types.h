@@ -44,14 +44,6 @@ struct StopAt {
   RequestId request{};
   int32_t output_tokens = 0;
 };
-// The prefix a request waits for has arrived in its table, or will not: it goes on with what is
-// there. The batcher tells itself of promises inside the replica; from outside they end a wait.
-struct KvReady {
-  RequestId request{};
-};
-struct KvLost {
-  RequestId request{};
-};
 // In plan order, exactly one of the two for every plan.
 struct StepDone {
   StepResult result;
@@ -62,8 +54,7 @@ struct StepFailed {
 // From now on nothing is admitted to the queue; what is in it runs to its end.
 struct Drain {};
 
-using ReplicaEvent =
-    std::variant<Submit, Reorder, Cancel, StopAt, KvReady, KvLost, StepDone, StepFailed, Drain>;
+using ReplicaEvent = std::variant<Submit, Reorder, Cancel, StopAt, StepDone, StepFailed, Drain>;
 
 // What became of an event.
 enum class Outcome : uint8_t {

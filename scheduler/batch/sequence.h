@@ -21,13 +21,15 @@ struct Sequence {
     kRunning,    // has a slot
   };
 
-  RequestSpec spec;
+  RequestSpec spec;  // without prompt, resumed_output and unit_keys, which are the next two
   std::vector<TokenId> tokens;   // prompt and output, as far as known
   std::vector<ContentKey> keys;  // of the full units of `tokens`
   std::vector<TokenId> stops;    // the tokens that end it
-  int32_t max_tokens = 0;        // ends when `tokens` is as long
+  int32_t prompt_tokens = 0;
+  int32_t max_tokens = 0;  // ends when `tokens` is as long
   int32_t output_tokens = 0;
-  int32_t failures = 0;
+  int32_t failures = 0;                  // steps with it that failed
+  int32_t last_ready_tokens = -1;        // at the last admission that found no room
   std::optional<int32_t> cached_tokens;  // set at the first admission
   absl::Time first_scheduled = absl::InfinitePast();
 
@@ -42,7 +44,6 @@ struct Sequence {
   uint64_t last_sample_step = 0;
   std::vector<uint32_t> shipped_blocks;  // per group, entries the executor has
 
-  int32_t prompt_tokens() const { return static_cast<int32_t>(spec.prompt.size()); }
   int32_t known_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t planned_tokens() const { return known_tokens() + samples_in_flight; }
   // Positions to compute until the next sample; more than one is a prefill.

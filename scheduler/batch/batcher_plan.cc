@@ -1,0 +1,332 @@
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "kvcache/core/check.h"
+#include "scheduler/batch/batcher.h"
+
+namespace hexad {
+namespace {
+
+int32_t RoundUp(int32_t tokens, int32_t block_tokens) {
+  return (tokens + block_tokens - 1) / block_tokens * block_tokens;
+}
+
+// Keys attended by `num_tokens` queries that start at `position`.
+int64_t ContextTokens(int64_t position, int64_t num_tokens) {
+  return num_tokens * position + num_tokens * (num_tokens + 1) / 2;
+}
+
+// A row that computes one token and samples is a decode, whatever it was before.
+StepShape WithRow(StepShape shape, const Sequence& sequence, int32_t num_tokens) {
+  const bool samples = num_tokens == sequence.remaining();
+  if (num_tokens == 1 && samples) {
+    ++shape.decode_rows;
+  } else {
+    shape.prefill_tokens += num_tokens;
+  }
+  shape.sampled_rows += samples;
+  shape.context_tokens += ContextTokens(sequence.scheduled, num_tokens);
+  return shape;
+}
+
+}  // namespace
+
+struct Batcher::NextStep {
+  absl::Time now;
+  StepPlan plan;
+  StepShape shape;
+  std::vector<RowInFlight> rows;
+  std::vector<TableId> tables;
+  bool has_prefill = false;
+  bool short_of_room = false;  // a decode found no block: nothing else may take one
+  bool preempted = false;
+
+  int32_t num_tokens() const { return static_cast<int32_t>(plan.tokens.size()); }
+};
+
+std::optional<StepPlan> Batcher::Plan(absl::Time now) {
+  if (static_cast<int64_t>(in_flight_.size()) >= config_.max_steps_in_flight) {
+    may_plan_ = false;
+    return std::nullopt;
+  }
+  for (;;) {
+    NextStep next;
+    next.now = now;
+    PlanDecodes(next);
+    if (!next.short_of_room) PlanPrefills(next);
+    if (!next.short_of_room) Admit(next);
+    if (!next.rows.empty()) return Begin(std::move(next));
+    if (sequences_.empty() || !in_flight_.empty()) {
+      may_plan_ = false;
+      return std::nullopt;
+    }
+    // Nothing runs that could free a block: somebody has to give way. Alone, everybody fits.
+    HEXAD_CHECK(next.preempted || Unblock(), "a request waits for ever");
+  }
+}
+
+void Batcher::PlanDecodes(NextStep& next) {
+  next.rows.reserve(running_.size());
+  next.tables.reserve(running_.size());
+  next.plan.rows.reserve(running_.size());
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    if (sequence.remaining() != 1 || sequence.planned_tokens() >= sequence.max_tokens) continue;
+    // A pending input is what the step before this one samples. After a step without the sequence
+    // the token has to be known.
+    const bool pending = sequence.scheduled >= sequence.known_tokens();
+    if (pending && sequence.last_sample_step != last_step_) continue;
+    if (MakeRoom(sequence, sequence.scheduled + 1, next)) AddRow(next, sequence, 1);
+  }
+}
+
+// Room for a decode, if need be by preemption of what comes last in order, `sequence` itself
+// included. False: not in this step.
+bool Batcher::MakeRoom(Sequence& sequence, int32_t num_tokens, NextStep& next) {
+  while (!kv_.Grow(sequence.table, num_tokens)) {
+    next.short_of_room = true;
+    // Blocks of sequences that were ended or preempted come back when the steps in flight end.
+    if (kv_.MaxGrow(sequence.table, true) >= num_tokens) return false;
+    if (CloseLatestQueuedTable()) continue;
+    Sequence& victim = *running_.back();
+    ++totals_.preemptions;
+    next.preempted = true;
+    Requeue(victim);
+    if (&victim == &sequence) return false;
+  }
+  return true;
+}
+
+bool Batcher::CloseLatestQueuedTable() {
+  if (queued_tables_ == 0) return false;
+  const auto latest = std::find_if(waiting_.rbegin(), waiting_.rend(), [](const Sequence* each) {
+    return each->state != Sequence::State::kWaiting;
+  });
+  CloseTable(**latest);
+  HandleNotices();
+  return true;
+}
+
+bool Batcher::Unblock() {
+  if (CloseLatestQueuedTable()) return true;
+  if (running_.size() < 2) return false;
+  ++totals_.preemptions;
+  Requeue(*running_.back());
+  return true;
+}
+
+// By order, but whoever is followed by a better one goes with that one.
+std::vector<Sequence*> Batcher::PrefillOrder() {
+  std::vector<Sequence*> prefills;
+  for (Sequence* sequence : running_) {
+    if (sequence->remaining() > 1) prefills.push_back(sequence);
+  }
+  if (queued_tables_ == 0 || prefills.size() < 2) return prefills;
+  absl::flat_hash_map<const Sequence*, const Sequence*> best_follower;
+  for (const auto& [table, sequence] : tables_) {
+    if (sequence->state != Sequence::State::kFollowing) continue;
+    // Along the chain of followers up to the one that computes.
+    for (auto producer = kv_.producer(table); producer; producer = kv_.producer(*producer)) {
+      const Sequence*& best = best_follower[tables_.at(*producer)];
+      if (!best || SequenceOrder()(sequence, best)) best = sequence;
+    }
+  }
+  const auto effective = [&](const Sequence* sequence) {
+    const auto found = best_follower.find(sequence);
+    return found != best_follower.end() && SequenceOrder()(found->second, sequence) ? found->second
+                                                                                    : sequence;
+  };
+  std::stable_sort(prefills.begin(), prefills.end(), [&](const Sequence* a, const Sequence* b) {
+    return SequenceOrder()(effective(a), effective(b));
+  });
+  return prefills;
+}
+
+void Batcher::PlanPrefills(NextStep& next) {
+  for (Sequence* sequence : PrefillOrder()) {
+    const int32_t wanted = ChunkTokens(*sequence, next);
+    if (wanted == 0) return;
+    const int32_t chunk = std::min(wanted, kv_.MaxGrow(sequence->table) - sequence->scheduled);
+    if (chunk < 1) continue;
+    HEXAD_CHECK(kv_.Grow(sequence->table, sequence->scheduled + chunk), "MaxGrow is not Grow");
+    AddRow(next, *sequence, chunk);
+  }
+}
+
+// The largest chunk within the step's target, ending on a block boundary if it is not the last one.
+// 0: none in this step.
+int32_t Batcher::ChunkTokens(const Sequence& sequence, const NextStep& next) const {
+  const int32_t most = std::min(sequence.remaining(), config_.max_step_tokens - next.num_tokens());
+  const int32_t least = std::min(sequence.remaining(), config_.min_chunk_tokens);
+  if (most < least) return 0;
+  const auto fits = [&](int32_t chunk) {
+    return cost_.StepTime(WithRow(next.shape, sequence, chunk)) <= config_.step_target;
+  };
+  int32_t chunk = most;
+  if (!fits(most)) {
+    int32_t too_many = most;
+    for (chunk = 0; too_many - chunk > 1;) {
+      const int32_t middle = chunk + (too_many - chunk) / 2;
+      (fits(middle) ? chunk : too_many) = middle;
+    }
+  }
+  if (chunk < least) return next.has_prefill ? 0 : least;
+  if (chunk == sequence.remaining()) return chunk;
+  const int32_t block_tokens = kv_.layout().block_tokens;
+  const int32_t end = (sequence.scheduled + chunk) / block_tokens * block_tokens;
+  return end - sequence.scheduled >= least ? end - sequence.scheduled : chunk;
+}
+
+// What the running ones will take soon: the rest of their prompts and the next token.
+int32_t Batcher::ReservedTokens() const {
+  const int32_t block_tokens = kv_.layout().block_tokens;
+  int64_t reserved = 0;
+  for (const Sequence* sequence : running_) {
+    reserved += RoundUp(sequence->planned_tokens() + 1, block_tokens) -
+                RoundUp(sequence->scheduled, block_tokens);
+  }
+  return static_cast<int32_t>(std::min<int64_t>(reserved, std::numeric_limits<int32_t>::max()));
+}
+
+void Batcher::Admit(NextStep& next) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    Sequence& sequence = **it++;
+    if (static_cast<int64_t>(running_.size()) >= config_.max_running) return;
+    if (sequence.state == Sequence::State::kFollowing) continue;
+    // Waiting ones with a table count as running, so that the number of tables is bounded.
+    if (sequence.state == Sequence::State::kWaiting &&
+        static_cast<int64_t>(running_.size()) + queued_tables_ >= config_.max_running) {
+      if (queued_tables_ == 0) return;
+      continue;
+    }
+    if (next.num_tokens() + config_.min_chunk_tokens > config_.max_step_tokens) return;
+    StepShape least = next.shape;
+    least.prefill_tokens += config_.min_chunk_tokens;
+    if (next.has_prefill && cost_.StepTime(least) > config_.step_target) return;
+    if (TryAdmit(sequence, next) == Admission::kNoRoom) return;
+  }
+}
+
+Batcher::Admission Batcher::TryAdmit(Sequence& sequence, NextStep& next) {
+  const int32_t block_tokens = kv_.layout().block_tokens;
+  const int64_t reserved = ReservedTokens();
+  if (sequence.state == Sequence::State::kWaiting) {
+    // Opening a long prompt costs more than a step's planning: not again and again in vain.
+    const int64_t room = static_cast<int64_t>(kv_.AvailableUnbounded()) * block_tokens;
+    if (!running_.empty() && sequence.last_ready_tokens >= 0 &&
+        sequence.last_ready_tokens + room - reserved < sequence.known_tokens()) {
+      return Admission::kNoRoom;
+    }
+    const OpenResult opened = kv_.Open(sequence.keys, sequence.known_tokens());
+    sequence.table = opened.table;
+    tables_[opened.table] = &sequence;
+    ++queued_tables_;
+    const bool follows = opened.promised_tokens > opened.ready_tokens;
+    sequence.state = follows ? Sequence::State::kFollowing : Sequence::State::kReady;
+    if (follows) return Admission::kFollows;
+  }
+  sequence.scheduled = kv_.ready_tokens(sequence.table);
+  const int32_t least = std::min(sequence.remaining(), config_.min_chunk_tokens);
+  const int32_t chunk = std::min(std::max(ChunkTokens(sequence, next), least),
+                                 kv_.MaxGrow(sequence.table) - sequence.scheduled);
+  const bool whole_fits = running_.empty() || kv_.MaxGrowUnbounded(sequence.table) - reserved >=
+                                                  sequence.known_tokens();
+  if (!whole_fits || chunk < 1) {
+    sequence.last_ready_tokens = sequence.scheduled;
+    CloseTable(sequence);
+    HandleNotices();
+    return Admission::kNoRoom;
+  }
+  HEXAD_CHECK(kv_.Grow(sequence.table, sequence.scheduled + chunk), "MaxGrow is not Grow");
+  Start(sequence, next);
+  AddRow(next, sequence, chunk);
+  return Admission::kAdmitted;
+}
+
+// A waiting sequence with a table gets a slot.
+void Batcher::Start(Sequence& sequence, NextStep& next) {
+  waiting_.erase(&sequence);
+  --queued_tables_;
+  running_.insert(std::upper_bound(running_.begin(), running_.end(), &sequence, SequenceOrder()),
+                  &sequence);
+  sequence.state = Sequence::State::kRunning;
+  sequence.slot = free_slots_.back();
+  free_slots_.pop_back();
+  sequence.incarnation = ++last_incarnation_;
+  sequence.samples_in_flight = 0;
+  sequence.shipped_blocks.assign(kv_.layout().groups.size(), 0);
+  if (!sequence.cached_tokens) {
+    sequence.cached_tokens = std::min(sequence.scheduled, sequence.prompt_tokens);
+    sequence.first_scheduled = next.now;
+    totals_.prompt_tokens += sequence.prompt_tokens;
+    totals_.cached_tokens += *sequence.cached_tokens;
+  }
+
+  SlotOpen& open = next.plan.opened.emplace_back();
+  open.slot = sequence.slot;
+  open.request = sequence.spec.id;
+  open.sampling = sequence.spec.sampling;
+  open.min_new_tokens = sequence.spec.stop.min_new_tokens;
+  if (open.min_new_tokens > 0) open.masked_until_min = sequence.stops;
+  const auto prompt_end = sequence.tokens.begin() + sequence.prompt_tokens;
+  open.prompt.assign(sequence.tokens.begin(), prompt_end);
+  open.output.assign(prompt_end, sequence.tokens.end());
+}
+
+void Batcher::AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens) {
+  const bool samples = num_tokens == sequence.remaining();
+  const StepShape before = next.shape;
+  next.shape = WithRow(before, sequence, num_tokens);
+  next.has_prefill |= next.shape.prefill_tokens > before.prefill_tokens;
+
+  Row row;
+  row.slot = sequence.slot;
+  row.position = sequence.scheduled;
+  row.num_tokens = num_tokens;
+  row.first_token = static_cast<uint32_t>(next.plan.tokens.size());
+  row.sample = samples;
+  next.plan.rows.push_back(row);
+  for (int32_t i = sequence.scheduled; i < sequence.scheduled + num_tokens; ++i) {
+    next.plan.tokens.push_back(i < sequence.known_tokens() ? sequence.tokens[i]
+                                                           : TokenId::kPending);
+  }
+  AppendBlocks(next, sequence);
+  next.rows.push_back({sequence.spec.id, sequence.incarnation, num_tokens, samples});
+  next.tables.push_back(sequence.table);
+
+  sequence.scheduled += num_tokens;
+  if (samples) {
+    ++sequence.samples_in_flight;
+    sequence.last_sample_step = last_step_ + 1;
+  }
+}
+
+void Batcher::AppendBlocks(NextStep& next, Sequence& sequence) {
+  for (uint32_t g = 0; g < sequence.shipped_blocks.size(); ++g) {
+    const std::span<const BlockId> blocks = kv_.blocks(sequence.table, g);
+    const uint32_t end = static_cast<uint32_t>(blocks.size());
+    const uint32_t first = std::max(sequence.shipped_blocks[g], kv_.first_block(sequence.table, g));
+    if (first >= end) continue;
+    BlockAppend append;
+    append.slot = sequence.slot;
+    append.group = g;
+    append.first_index = first;
+    append.first_block = static_cast<uint32_t>(next.plan.blocks.size());
+    append.num_blocks = end - first;
+    next.plan.appends.push_back(append);
+    next.plan.blocks.insert(next.plan.blocks.end(), blocks.begin() + first, blocks.end());
+    sequence.shipped_blocks[g] = end;
+  }
+}
+
+StepPlan Batcher::Begin(NextStep next) {
+  next.plan.step = StepId{++last_step_};
+  next.plan.closed = std::exchange(closed_slots_, {});
+  kv_.BeginStep(next.tables);
+  totals_.last_step = next.shape;
+  in_flight_.push_back({next.plan.step, next.shape, std::move(next.rows)});
+  return std::move(next.plan);
+}
+
+}  // namespace hexad
