@@ -122,11 +122,6 @@ std::string ObjectSchema(const std::vector<Field>& children) {
          (required.empty() ? "" : ",\"required\":[" + required + "]");
 }
 
-std::vector<Field> ChildrenOf(const Field& field) {
-  if (field.example == nullptr) return field.children;
-  return field.example().children;
-}
-
 std::string PathOf(const std::string& parent, const Field& parent_field, const Field& field) {
   const std::string prefix = parent + (parent_field.kind == Field::Kind::kList  ? "[]"
                                        : parent_field.kind == Field::Kind::kMap ? ".NAME"
@@ -152,7 +147,8 @@ std::string TypeOf(const Field& field) {
 
 // One line a field and below it, in the order of the file.
 void AppendLines(const std::string& path, const Field& field, std::string* out) {
-  for (const Field& child : ChildrenOf(field)) {
+  const Field owner = field.example == nullptr ? field : field.example();
+  for (const Field& child : owner.children) {
     if (child.kind == Field::Kind::kUnsupported) continue;
     const std::string child_path = PathOf(path, field, child);
     out->append(child_path + " (" + TypeOf(child));
@@ -197,7 +193,7 @@ std::string PrintSchema(const Field& root, std::string_view title) {
 
 absl::StatusOr<std::string> Explain(const Field& root, std::string_view path) {
   Field field = root;
-  std::vector<Field> keepers;  // an example owns the element its children are bound to
+  std::vector<Field> owners;  // an example owns the element its children are bound to
   std::string walked;
   std::string rest(path);
   while (!rest.empty()) {
@@ -226,7 +222,7 @@ absl::StatusOr<std::string> Explain(const Field& root, std::string_view path) {
     }
     walked = PathOf(walked, field, *found);
     Field next = *found;
-    keepers.push_back(std::move(parent));
+    owners.push_back(std::move(parent));
     field = std::move(next);
   }
   if (walked.empty()) return ExplainAllFields(root);

@@ -129,7 +129,7 @@ bool ListenAddress::IsLoopback() const {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
   constexpr size_t kLongest = 64;  // names are short; what is not is no slip of the pen
-  if (a.size() > kLongest || b.size() > kLongest) return kLongest;
+  if (a.size() > kLongest || b.size() > kLongest) return std::string_view::npos;
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -98,8 +99,7 @@ void Reader::Read(const YAML::Node& node, Field& field, const std::string& path)
 
 void Reader::ReadScalar(const YAML::Node& node, Field& field, const std::string& path) {
   if (!node.IsScalar()) {
-    return Problem(node.Mark(), path + (node.IsNull() ? " has no value" : " must be one value") +
-                                    " (" + field.type + ")");
+    return Problem(node.Mark(), path + " must be one value (" + field.type + ")");
   }
   const std::string& text = node.Scalar();
   const std::string problem = field.parse(text);
@@ -128,8 +128,7 @@ void Reader::ReadSection(const YAML::Node& node, Field& field, const std::string
     return;
   }
   if (!node.IsMap()) {
-    return Problem(node.Mark(), node.IsNull() ? Subject(path) + " has no value"
-                                              : Subject(path) + " must be a mapping of names");
+    return Problem(node.Mark(), Subject(path) + " must be a mapping of names");
   }
   std::set<std::string> seen;
   for (const auto& entry : node) {
@@ -142,6 +141,8 @@ void Reader::ReadSection(const YAML::Node& node, Field& field, const std::string
     }
     if (child == nullptr) {
       UnknownName(entry.first, field, path);
+    } else if (entry.second.IsNull()) {  // which has no place of its own
+      Problem(entry.first.Mark(), Join(path, *name) + " has no value");
     } else {
       Read(entry.second, *child, Join(path, *name));
     }
@@ -199,6 +200,10 @@ void Reader::ReadMap(const YAML::Node& node, Field& field, const std::string& pa
       Problem(entry.first.Mark(), Quoted(*name) + " must be 1 to 128 letters, digits and ._/-");
       continue;
     }
+    if (entry.second.IsNull()) {
+      Problem(entry.first.Mark(), Join(path, *name) + " has no value");
+      continue;
+    }
     Field bound = field.append(*name);
     Read(entry.second, bound, Join(path, *name));
   }
@@ -221,6 +226,15 @@ bool IsTooDeep(std::string_view text) {
   return deepest > kMaxDepth;
 }
 
+// yaml-cpp takes UTF-16 and UTF-32 too, and most bytes.
+bool IsText(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = byte < 0x20 && c != '\n' && c != '\r' && c != '\t';
+    return !control && byte != 0x7f && byte < 0xf8;
+  });
+}
+
 }  // namespace
 
 ReadResult ReadYaml(std::string_view text, std::string_view name, Field& root) {
@@ -228,6 +242,10 @@ ReadResult ReadYaml(std::string_view text, std::string_view name, Field& root) {
   Reader reader(name, root, &result);
   if (text.size() > kMaxTextBytes) {
     reader.Problem(YAML::Mark::null_mark(), "longer than 1 MiB");
+    return result;
+  }
+  if (!IsText(text)) {
+    reader.Problem(YAML::Mark::null_mark(), "not a UTF-8 text, or with control characters");
     return result;
   }
   if (IsTooDeep(text)) {
