@@ -119,18 +119,6 @@ __global__ void SourceOutsideMask(int* out) {
 
 __global__ void LaneOutsideItsMask(int* out) { out[threadIdx.x] = __shfl_sync(0xffu, 1, 0, kWarp); }
 
-__global__ void OverrunShared() {
-  HEXAD_SHARED(int, tile, 32);
-  volatile int* escaped = tile;
-  escaped[threadIdx.x + 1] = 1;
-}
-
-__global__ void OverrunDynamic() {
-  HEXAD_SHARED_DYNAMIC(int, tile);
-  volatile int* escaped = tile;
-  escaped[threadIdx.x] = 1;
-}
-
 int Deep(volatile int* out, int depth) {
   volatile char frame[512];
   frame[depth % 512] = static_cast<char>(depth);
@@ -295,6 +283,18 @@ TEST_P(SimtTest, ImpossibleLaunchIsReported) {
 }
 
 #if defined(__SANITIZE_ADDRESS__)
+__global__ void OverrunShared() {
+  HEXAD_SHARED(int, tile, 32);
+  volatile int* escaped = tile;
+  escaped[threadIdx.x + 1] = 1;
+}
+
+__global__ void OverrunDynamic() {
+  HEXAD_SHARED_DYNAMIC(int, tile);
+  volatile int* escaped = tile;
+  escaped[threadIdx.x] = 1;
+}
+
 using SimtDeathTest = SimtTest;
 
 INSTANTIATE_TEST_SUITE_P(Orders, SimtDeathTest,
