@@ -34,7 +34,7 @@ struct GenerateCall {
   std::variant<std::string, std::vector<ChatMessage>, std::vector<TokenId>> input;
   int32_t num_choices = 1;
   SamplingParams sampling;
-  bool has_seed = false;       // without one every choice gets a random seed
+  bool has_seed = false;        // without one every choice gets a random seed
   int32_t max_new_tokens = -1;  // -1: up to the end of the context
   int32_t min_new_tokens = 0;
   bool ignore_end_of_sequence = false;
@@ -58,8 +58,8 @@ struct TextLogprob {
 // Whole UTF-8 characters that can no longer be part of a stop string.
 struct TextDelta {
   std::string text;
-  std::vector<TokenId> tokens;         // whose text has begun to appear with this delta
-  std::vector<TextLogprob> logprobs;   // one per token when asked for
+  std::vector<TokenId> tokens;        // whose text has begun to appear with this delta
+  std::vector<TextLogprob> logprobs;  // one per token when asked for
 };
 
 // Where an answer goes. Calls come from one thread at a time, in the order

@@ -1,0 +1,30 @@
+#pragma once
+
+// From the configuration to what LocalServing is made of: opens the models, builds the executors.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/config/config.h"
+#include "server/log/log.h"
+#include "server/serving/loaded_model.h"
+#include "server/serving/local_serving.h"
+
+namespace hexad {
+
+struct ServingParts {
+  std::vector<std::unique_ptr<LoadedModel>> models;
+  std::vector<ReplicaConfig> replicas;
+};
+
+// A model's source in the configuration to a GGUF file; may fetch it.
+using ModelResolver = std::function<absl::StatusOr<std::string>(const std::string& source)>;
+
+// Errors name the model or worker and what to change. Blocking: reads and packs the weights.
+absl::StatusOr<ServingParts> LoadServing(const Config& config, const ModelResolver& resolve,
+                                         Logger& log);
+
+}  // namespace hexad
