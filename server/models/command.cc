@@ -162,7 +162,8 @@ int InspectCommand(std::span<const std::string> args, const ModelsEnvironment& e
       store->Resolve(parsed->positional[0], /*may_pull=*/false, progress);
   if (!path.ok()) return Fail(path.status(), err);
   absl::Status status = InspectModel(*path, context, out);
-  return status.ok() ? 0 : Fail(status, err);
+  if (!status.ok()) Fail(status, err);
+  return status.ok() ? 0 : 1;
 }
 
 int RemoveCommand(std::span<const std::string> args, const ModelsEnvironment& environment,

@@ -20,12 +20,9 @@ struct Transfer {
   const HttpGetHandlers* handlers = nullptr;
   HttpGetResponse response;
   absl::Status status;
-  bool started = false;
 
   bool Start() {
-    if (started) return status.ok();
-    started = true;
-    if (response.status / 100 == 2 && handlers->on_start) status = handlers->on_start(response);
+    if (handlers->on_start) status = handlers->on_start(response);
     return status.ok();
   }
 };
@@ -47,6 +44,10 @@ size_t OnHeader(char* bytes, size_t, size_t count, void* user) {
     transfer.response.headers.clear();
     return count;
   }
+  if (line == "\r\n" || line == "\n") {  // the head is whole: a refusal need not wait for a body
+    curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
+    return transfer.response.status / 100 != 2 || transfer.Start() ? count : 0;
+  }
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || transfer.response.headers.size() >= kMaxHeaders) {
     return count;
@@ -60,14 +61,12 @@ size_t OnHeader(char* bytes, size_t, size_t count, void* user) {
 
 size_t OnBody(char* bytes, size_t, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
-  curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
   if (transfer.response.status / 100 != 2) {
     std::string& body = transfer.response.error_body;
     body.append(bytes, std::min(count, kErrorBodyLimit - body.size()));
     // A redirect's body, or the rest of a long error page, is nobody's business.
     return body.size() < kErrorBodyLimit ? count : 0;
   }
-  if (!transfer.Start()) return 0;
   if (transfer.handlers->on_bytes) {
     transfer.status = transfer.handlers->on_bytes(std::span<const char>(bytes, count));
   }
@@ -149,7 +148,6 @@ absl::StatusOr<HttpGetResponse> HttpGet(const HttpGetRequest& request,
   char* redirect = nullptr;
   curl_easy_getinfo(c, CURLINFO_REDIRECT_URL, &redirect);
   if (redirect != nullptr) transfer.response.redirect_url = redirect;
-  if (!transfer.Start()) return transfer.status;
   return std::move(transfer.response);
 }
 

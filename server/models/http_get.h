@@ -30,7 +30,7 @@ struct HttpGetResponse {
 };
 
 struct HttpGetHandlers {
-  // Once, before the first byte of a 2xx body (and before returning when there is none).
+  // Once, when the head of a 2xx answer is there, before its body.
   std::function<absl::Status(const HttpGetResponse&)> on_start;
   std::function<absl::Status(std::span<const char>)> on_bytes;
 };
