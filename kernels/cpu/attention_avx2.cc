@@ -68,6 +68,7 @@ template <bool kHalf, int kRows>
 void ScoreRows(const AttendTask& task, const uint8_t* keys, int row, float* scores) {
   const float* q[kRows];
   __m256 chain[kRows][2];
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
     q[r] = QueryRow(task, row + r);
     chain[r][0] = chain[r][1] = _mm256_setzero_ps();
@@ -82,6 +83,7 @@ void ScoreRows(const AttendTask& task, const uint8_t* keys, int row, float* scor
       chain[r][1] = _mm256_fmadd_ps(qd, k1, chain[r][1]);
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
     _mm256_storeu_ps(scores + r * kSegment, chain[r][0]);
     _mm256_storeu_ps(scores + r * kSegment + 8, chain[r][1]);
@@ -179,7 +181,9 @@ template <bool kHalf, int kRows, int kVectors>
 void MixRows(const AttendTask& task, const Segment& segment, const float* weights, int dimension,
              float* out) {
   __m256 chain[kRows][kVectors];
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) chain[r][n] = _mm256_setzero_ps();
   }
   for (int token = segment.begin; token < segment.end;) {
@@ -200,7 +204,9 @@ void MixRows(const AttendTask& task, const Segment& segment, const float* weight
       }
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) {
       _mm256_storeu_ps(out + int64_t{r} * (task.head_dim + 8) + dimension + n * 8, chain[r][n]);
     }

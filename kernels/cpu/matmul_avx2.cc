@@ -9,6 +9,9 @@
 #include "kernels/cpu/avx2_vector.h"
 #include "kernels/cpu/kernel_set.h"
 
+// Arrays of vectors stay in registers only when everything around them is one function.
+#define INLINE inline __attribute__((always_inline))
+
 namespace hexad::cpu {
 namespace {
 
@@ -19,7 +22,7 @@ struct DecodeU4 {
   static constexpr int kOctetBytes = 64;
   // A nibble stays where it is in the word and counts 16^i times too much, for which x is made
   // smaller (PrepareTask): one AND and one conversion a value. The top one would be a sign.
-  static __m256 Value(const uint8_t* octet, int i, int v) {
+  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     const __m256i word = LoadBytes(octet + v * 32);
     return _mm256_cvtepi32_ps(i == 7 ? _mm256_srli_epi32(word, 28)
                                      : _mm256_and_si256(word, _mm256_set1_epi32(15 << (4 * i))));
@@ -28,7 +31,7 @@ struct DecodeU4 {
 
 struct DecodeS8 {
   static constexpr int kOctetBytes = 128;
-  static __m256 Value(const uint8_t* octet, int i, int v) {
+  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(octet + i * 16 + v * 8));
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
   }
@@ -36,14 +39,14 @@ struct DecodeS8 {
 
 struct DecodeF16 {
   static constexpr int kOctetBytes = 256;
-  static __m256 Value(const uint8_t* octet, int i, int v) {
+  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     return LoadHalves(octet + i * 32 + v * 16);
   }
 };
 
 struct DecodeBF16 {
   static constexpr int kOctetBytes = 256;
-  static __m256 Value(const uint8_t* octet, int i, int v) {
+  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     const __m128i halves =
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(octet + i * 32 + v * 16));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
@@ -52,12 +55,12 @@ struct DecodeBF16 {
 
 struct DecodeF32 {
   static constexpr int kOctetBytes = 512;
-  static __m256 Value(const uint8_t* octet, int i, int v) {
+  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(octet + i * 64 + v * 32));
   }
 };
 
-bool IsFloat(const PackedFormat& format) { return format.kind <= WeightKind::kBF16; }
+INLINE bool IsFloat(const PackedFormat& format) { return format.kind <= WeightKind::kBF16; }
 
 // Scale (or min) of rows 8v..8v+7 in group g, exactly.
 struct GroupScale {
@@ -65,12 +68,13 @@ struct GroupScale {
   __m256 min[2];
 };
 
-inline GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
+INLINE GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
   const PackedFormat& format = task.format;
-  GroupScale result;
+  GroupScale result{};
   const int planes = format.has_min ? 2 : 1;
   if (!format.multipliers) {
     const uint8_t* line = task.scales + g * planes * 32;
+#pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       result.scale[v] = LoadHalves(line + v * 16);
       result.min[v] = format.has_min ? LoadHalves(line + 32 + v * 16) : _mm256_setzero_ps();
@@ -79,6 +83,7 @@ inline GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
   }
   const uint8_t* line = task.scales + g * planes * 16;
   const uint8_t* super = task.supers + g * format.group / 256 * planes * 32;
+#pragma GCC unroll 2
   for (int v = 0; v < 2; ++v) {
     result.scale[v] = _mm256_mul_ps(LoadHalves(super + v * 16), LoadInt8(line + v * 8));
     result.min[v] = _mm256_setzero_ps();
@@ -91,23 +96,16 @@ inline GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
   return result;
 }
 
-// acc += the finished group g, for one token. sums: of that token.
-inline void AddGroup(const PanelTask& task, int64_t g, const float* sums, const __m256 group[2],
-                     __m256 acc[2]) {
-  if (IsFloat(task.format)) {
-    for (int v = 0; v < 2; ++v) acc[v] = _mm256_add_ps(acc[v], group[v]);
-    return;
-  }
-  const GroupScale s = LoadGroupScale(task, g);
-  for (int v = 0; v < 2; ++v) acc[v] = _mm256_fmadd_ps(s.scale[v], group[v], acc[v]);
-  if (task.format.has_min) {
-    const __m256 sum = _mm256_broadcast_ss(sums + g);
-    for (int v = 0; v < 2; ++v) acc[v] = _mm256_fmadd_ps(s.min[v], sum, acc[v]);
-  }
+// sum += the finished chain of a group, half v of its rows. group_sum: of x, where there are mins.
+INLINE __m256 AddGroup(const PackedFormat& format, const GroupScale& s, int v, __m256 chain,
+                       const float* group_sum, __m256 sum) {
+  if (IsFloat(format)) return _mm256_add_ps(sum, chain);
+  sum = _mm256_fmadd_ps(s.scale[v], chain, sum);
+  return format.has_min ? _mm256_fmadd_ps(s.min[v], _mm256_broadcast_ss(group_sum), sum) : sum;
 }
 
 // What the chain of a group begins with: minus bias times the sum of x.
-inline __m256 GroupStart(const PanelTask& task, const float* sums, int64_t g) {
+INLINE __m256 GroupStart(const PanelTask& task, const float* sums, int64_t g) {
   if (task.format.bias == 0) return _mm256_setzero_ps();
   return _mm256_set1_ps(sums[g] * static_cast<float>(-task.format.bias));
 }
@@ -125,66 +123,112 @@ void StorePanelRow(const PanelTask& task, int64_t token, __m256 low, __m256 high
   for (int i = 0; i < task.rows; ++i) y[i] = row[i];
 }
 
-// ---- One token: weights go from memory to registers once. -------------------------------------
+// ---- Few tokens: weights go from memory to registers once. -------------------------------------
 
-// Groups g..g+kGroups-1 side by side: their chains are independent and hide the FMA's latency.
-template <typename Decoder, int kGroups>
-inline void GemvGroups(const PanelTask& task, int64_t g, __m256 acc[2]) {
-  const int group = task.format.group;
-  const int64_t group_bytes = int64_t{group} / 8 * Decoder::kOctetBytes;
-  const uint8_t* quants = task.quants + g * group_bytes;
-  const float* x = task.x + g * group;
-  __m256 chain[kGroups][2];
+constexpr int kMaxDirectTokens = 6;
+
+// Groups g..g+kGroups-1 side by side: 2 * kGroups * kTokens independent chains hide the latency of
+// FMA. acc: sums so far, by token.
+template <typename Decoder, int kGroup, int kTokens, int kGroups>
+INLINE void DirectGroups(const PanelTask& task, int64_t g, __m256 (&acc)[kTokens][2]) {
+  constexpr int kGroupBytes = kGroup / 8 * Decoder::kOctetBytes;
+  const int64_t groups = task.in / kGroup;
+  const uint8_t* quants = task.quants + g * kGroupBytes;
+  const float* x = task.x + g * kGroup;
+  __m256 chain[kGroups][kTokens][2];
+#pragma GCC unroll 4
   for (int n = 0; n < kGroups; ++n) {
-    chain[n][0] = chain[n][1] = GroupStart(task, task.sums, g + n);
+#pragma GCC unroll 6
+    for (int t = 0; t < kTokens; ++t) {
+      chain[n][t][0] = chain[n][t][1] = GroupStart(task, task.sums + t * groups, g + n);
+    }
   }
-  for (int octet = 0; octet < group / 8; ++octet) {
+  for (int octet = 0; octet < kGroup / 8; ++octet) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
 #pragma GCC unroll 4
       for (int n = 0; n < kGroups; ++n) {
-        const __m256 xi = _mm256_broadcast_ss(x + n * group + i);
-        const uint8_t* bytes = quants + n * group_bytes;
-        chain[n][0] = _mm256_fmadd_ps(Decoder::Value(bytes, i, 0), xi, chain[n][0]);
-        chain[n][1] = _mm256_fmadd_ps(Decoder::Value(bytes, i, 1), xi, chain[n][1]);
+        const __m256 w0 = Decoder::Value(quants + n * kGroupBytes, i, 0);
+        const __m256 w1 = Decoder::Value(quants + n * kGroupBytes, i, 1);
+#pragma GCC unroll 6
+        for (int t = 0; t < kTokens; ++t) {
+          const __m256 xi = _mm256_broadcast_ss(x + t * task.in + n * kGroup + i);
+          chain[n][t][0] = _mm256_fmadd_ps(w0, xi, chain[n][t][0]);
+          chain[n][t][1] = _mm256_fmadd_ps(w1, xi, chain[n][t][1]);
+        }
       }
     }
     quants += Decoder::kOctetBytes;
     x += 8;
   }
-  for (int n = 0; n < kGroups; ++n) AddGroup(task, g + n, task.sums, chain[n], acc);
-}
-
-// The last in % group values, of float formats.
-template <typename Decoder>
-inline void GemvTail(const PanelTask& task, int64_t g, __m256 acc[2]) {
-  const int64_t begin = g * task.format.group;
-  if (begin == task.in) return;
-  __m256 chain[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  for (int64_t k = begin; k < task.in; ++k) {
-    const __m256 xk = _mm256_broadcast_ss(task.x + k);
-    const uint8_t* bytes = task.quants + k * (Decoder::kOctetBytes / 8);
-    for (int v = 0; v < 2; ++v) {
-      chain[v] = _mm256_fmadd_ps(Decoder::Value(bytes, 0, v), xk, chain[v]);
+#pragma GCC unroll 4
+  for (int n = 0; n < kGroups; ++n) {
+    const GroupScale s = IsFloat(task.format) ? GroupScale{} : LoadGroupScale(task, g + n);
+#pragma GCC unroll 6
+    for (int t = 0; t < kTokens; ++t) {
+      const float* group_sum = task.sums + t * groups + g + n;
+      acc[t][0] = AddGroup(task.format, s, 0, chain[n][t][0], group_sum, acc[t][0]);
+      acc[t][1] = AddGroup(task.format, s, 1, chain[n][t][1], group_sum, acc[t][1]);
     }
   }
-  for (int v = 0; v < 2; ++v) acc[v] = _mm256_add_ps(acc[v], chain[v]);
 }
 
-template <typename Decoder>
-void Gemv(const PanelTask& task) {
-  const int64_t groups = task.in / task.format.group;
-  __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+// The last in % kGroup values, of float formats.
+template <typename Decoder, int kTokens>
+void DirectTail(const PanelTask& task, int64_t begin, __m256 (&acc)[kTokens][2]) {
+  if (begin == task.in) return;
+  for (int t = 0; t < kTokens; ++t) {
+    for (int v = 0; v < 2; ++v) {
+      __m256 chain = _mm256_setzero_ps();
+      for (int64_t k = begin; k < task.in; ++k) {
+        const __m256 weight = Decoder::Value(task.quants + k * (Decoder::kOctetBytes / 8), 0, v);
+        chain = _mm256_fmadd_ps(weight, _mm256_broadcast_ss(task.x + t * task.in + k), chain);
+      }
+      acc[t][v] = _mm256_add_ps(acc[t][v], chain);
+    }
+  }
+}
+
+template <typename Decoder, int kGroup, int kTokens>
+void Direct(const PanelTask& task) {
+  constexpr int kGroups = kTokens == 1 ? 4 : kTokens == 2 ? 2 : 1;
+  const int64_t groups = task.in / kGroup;
+  __m256 acc[kTokens][2];
+  for (int t = 0; t < kTokens; ++t) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
   int64_t g = 0;
-  for (; g + 4 <= groups; g += 4) GemvGroups<Decoder, 4>(task, g, acc);
-  if (groups - g == 3) GemvGroups<Decoder, 3>(task, g, acc);
-  if (groups - g == 2) GemvGroups<Decoder, 2>(task, g, acc);
-  if (groups - g == 1) GemvGroups<Decoder, 1>(task, g, acc);
-  GemvTail<Decoder>(task, groups, acc);
-  StorePanelRow(task, 0, acc[0], acc[1]);
+  for (; g + kGroups <= groups; g += kGroups) {
+    DirectGroups<Decoder, kGroup, kTokens, kGroups>(task, g, acc);
+  }
+  if constexpr (kGroups > 2) {
+    if (groups - g >= 2) {
+      DirectGroups<Decoder, kGroup, kTokens, 2>(task, g, acc);
+      g += 2;
+    }
+  }
+  for (; g < groups; ++g) DirectGroups<Decoder, kGroup, kTokens, 1>(task, g, acc);
+  DirectTail<Decoder, kTokens>(task, groups * kGroup, acc);
+  for (int t = 0; t < kTokens; ++t) StorePanelRow(task, t, acc[t][0], acc[t][1]);
 }
 
-// ---- Several tokens: a tile of weights becomes floats once. ------------------------------------
+template <typename Decoder, int kGroup>
+void DirectTokens(const PanelTask& task) {
+  switch (task.tokens) {
+    case 1:
+      return Direct<Decoder, kGroup, 1>(task);
+    case 2:
+      return Direct<Decoder, kGroup, 2>(task);
+    case 3:
+      return Direct<Decoder, kGroup, 3>(task);
+    case 4:
+      return Direct<Decoder, kGroup, 4>(task);
+    case 5:
+      return Direct<Decoder, kGroup, 5>(task);
+    default:
+      return Direct<Decoder, kGroup, 6>(task);
+  }
+}
+
+// ---- Many tokens: a tile of weights becomes floats once. ------------------------------------
 
 constexpr int kTileValues = 256;  // of k: 16 KiB of floats, half the first-level cache
 constexpr int kTileTokens = 96;   // whose sums wait beside the tile
@@ -218,6 +262,7 @@ void DecodeTile(const PanelTask& task, int64_t k0, int count, Tile& tile) {
   const int64_t first = k0 / task.format.group;
   for (int g = 0; g < count / task.format.group; ++g) {
     const GroupScale s = LoadGroupScale(task, first + g);
+#pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       _mm256_store_ps(tile.scales + g * kPanelRows + v * 8, s.scale[v]);
       _mm256_store_ps(tile.mins + g * kPanelRows + v * 8, s.min[v]);
@@ -227,12 +272,13 @@ void DecodeTile(const PanelTask& task, int64_t k0, int count, Tile& tile) {
 
 // One group of the tile times kTokens tokens, added to their sums in acc.
 template <int kTokens>
-inline void TileGroup(const PanelTask& task, const Tile& tile, int g, int length, int64_t k,
+INLINE void TileGroup(const PanelTask& task, const Tile& tile, int g, int length, int64_t k,
                       int64_t token, float* acc) {
   const int64_t groups = task.in / task.format.group;
   const int64_t global_group = k / task.format.group;
   const float* x[kTokens];
   __m256 chain[kTokens][2];
+#pragma GCC unroll 6
   for (int t = 0; t < kTokens; ++t) {
     x[t] = task.x + (token + t) * task.in + k;
     chain[t][0] = chain[t][1] =
@@ -249,22 +295,21 @@ inline void TileGroup(const PanelTask& task, const Tile& tile, int g, int length
       chain[t][1] = _mm256_fmadd_ps(w1, xi, chain[t][1]);
     }
   }
+  GroupScale s{};
+  if (!IsFloat(task.format)) {
+    const float* scales = tile.scales + g * kPanelRows;
+    const float* mins = tile.mins + g * kPanelRows;
+    s = {{_mm256_load_ps(scales), _mm256_load_ps(scales + 8)},
+         {_mm256_load_ps(mins), _mm256_load_ps(mins + 8)}};
+  }
+#pragma GCC unroll 6
   for (int t = 0; t < kTokens; ++t) {
+    const float* group_sum = task.sums + (token + t) * groups + global_group;
+#pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       float* sum = acc + t * kPanelRows + v * 8;
-      __m256 value = _mm256_load_ps(sum);
-      if (IsFloat(task.format)) {
-        value = _mm256_add_ps(value, chain[t][v]);
-      } else {
-        value = _mm256_fmadd_ps(_mm256_load_ps(tile.scales + g * kPanelRows + v * 8), chain[t][v],
-                                value);
-        if (task.format.has_min) {
-          const float* group_sum = task.sums + (token + t) * groups + global_group;
-          value = _mm256_fmadd_ps(_mm256_load_ps(tile.mins + g * kPanelRows + v * 8),
-                                  _mm256_broadcast_ss(group_sum), value);
-        }
-      }
-      _mm256_store_ps(sum, value);
+      _mm256_store_ps(sum,
+                      AddGroup(task.format, s, v, chain[t][v], group_sum, _mm256_load_ps(sum)));
     }
   }
 }
@@ -325,10 +370,12 @@ void Gemm(const PanelTask& task) {
 
 template <typename Decoder>
 void Panel(const PanelTask& task) {
-  if (task.tokens == 1) {
-    Gemv<Decoder>(task);
-  } else {
+  if (task.tokens > kMaxDirectTokens) {
     Gemm<Decoder>(task);
+  } else if (task.format.group == 16) {
+    DirectTokens<Decoder, 16>(task);
+  } else {
+    DirectTokens<Decoder, 32>(task);
   }
 }
 
