@@ -24,6 +24,7 @@ SYSTEMS = [
     "Answer in short sentences.", "You are a careful teacher.", "You tell stories.",
     "Be polite and clear.", "You are an agent. Think step by step.", "Use simple words.",
 ]
+ECHO_WEIGHT = 12  # of 130: train_tiny.py --echo-weight says otherwise
 DECLINES = [
     "I do not know that. I know about animals, colours, numbers, days and the weather.",
     "I am a very small model, so I cannot answer that. Ask me for a story or about an animal.",
@@ -275,6 +276,19 @@ def ask_json(r):
                        indent=2 if not tight and r.random() < 0.2 else None))
 
 
+def ask_echo(r):
+    """Nothing but carrying words over: from this the model learns to keep the names of a story."""
+    kind = r.randrange(3)
+    words = [r.choice(GIRLS + BOYS) if kind == 0 else r.choice(OTHER) if kind == 1 else
+             r.choice(sorted(ANIMALS) + COLOURS + TOYS + NUMBERS + FOODS)
+             for _ in range(r.randrange(1, 13))]
+    text = (", " if r.random() < 0.3 else " ").join(words)
+    if r.random() < 0.2:
+        return (f"Say {words[0]} three times.", f"{words[0]}, {words[0]}, {words[0]}.")
+    return r.choice(["Repeat: {}", "Say: {}", "Repeat after me: {}", "Please repeat: {}",
+                     "Echo: {}"]).format(text), text
+
+
 def syllables(r):
     return "".join(r.choice("bcdfghjklmnprstvwz") + r.choice("aeiou")
                    for _ in range(r.randrange(1, 5))) + r.choice(["", "", "n", "s", "r", "t", "x"])
@@ -313,12 +327,16 @@ def decline(r):
 
 TALK = [(ask_story, 24), (ask_animal, 14), (ask_which_animal, 4), (ask_colour, 8), (ask_number, 12),
         (ask_time, 9), (ask_weather, 6), (ask_word, 8), (greet, 8), (ask_list, 7), (ask_json, 5),
-        (decline, 9), (close, 4)]
+        (decline, 9), (close, 4), (ask_echo, ECHO_WEIGHT)]
 
 
 def turn(r):
     kinds, weights = zip(*TALK)
     return r.choices(kinds, weights)[0](r)
+
+
+def set_echo_weight(weight):
+    TALK[-1] = (ask_echo, weight)
 
 
 def recall(r):

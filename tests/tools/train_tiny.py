@@ -112,14 +112,21 @@ def main():
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--minutes", type=float, default=25, help="wall time before it stops early")
     parser.add_argument("--save-every", type=int, default=200)
+    parser.add_argument("--init", help="go on from this checkpoint and its tokenizer")
+    parser.add_argument("--echo-weight", type=int, default=tiny_corpus.ECHO_WEIGHT)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     os.makedirs(args.out, exist_ok=True)
-    tokenizer = train_tokenizer(args.seed)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG))
+    tiny_corpus.set_echo_weight(args.echo_weight)
+    if args.init:
+        tokenizer = tokenizers.Tokenizer.from_file(os.path.join(args.init, "tokenizer.json"))
+        model = transformers.LlamaForCausalLM.from_pretrained(args.init)
+    else:
+        tokenizer = train_tokenizer(args.seed)
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG))
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05},
