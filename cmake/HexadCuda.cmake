@@ -1,4 +1,4 @@
-# Finds a CUDA toolkit for kernels/cuda. HEXAD_CUDA_FOUND says whether there is one; the rest of the
+# Finds a CUDA toolkit for engine/device/cuda. HEXAD_CUDA_FOUND says whether there is one; the rest of the
 # build needs none.
 set(HEXAD_CUDA_FOUND OFF)
 if(NOT HEXAD_CUDA MATCHES "^(AUTO|ON|OFF)$")
