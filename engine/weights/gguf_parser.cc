@@ -390,9 +390,9 @@ absl::StatusOr<uint64_t> GgufParser::Alignment() const {
   const auto entry = file_.metadata_.find("general.alignment");
   if (entry == file_.metadata_.end()) return kDefaultAlignment;
   const uint64_t* value = std::get_if<uint64_t>(&entry->second);
-  if (value == nullptr || !std::has_single_bit(*value) || *value > (1u << 20)) {
+  if (value == nullptr || !std::has_single_bit(*value) || *value < 8 || *value > (1u << 20)) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: general.alignment is %s: it must be an unsigned power of two of at most 1 MiB; %s",
+        "%s: general.alignment is %s: it must be an unsigned power of two, 8 to 1 MiB; %s",
         file_.path_, value == nullptr ? "no unsigned number" : absl::StrFormat("%d", *value),
         kDamagedRemedy));
   }

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/engine/testing/gguf_writer.h"
+#include "tests/engine/testing/tiny_models.h"
 
 namespace hexad {
 namespace {
@@ -43,7 +44,7 @@ std::string ErrorOf(std::span<const std::byte> bytes) {
 
 TEST(GgufTest, ReadsWhatWasWritten) {
   for (const uint32_t version : {2, 3}) {
-    for (const uint32_t alignment : {1, 8, 32, 4096}) {
+    for (const uint32_t alignment : {8, 16, 32, 4096}) {
       const std::vector<std::byte> bytes = SmallFile(version).Build(alignment);
       const auto parsed = GgufFile::Parse(bytes, "x.gguf");
       ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -189,7 +190,7 @@ TEST(GgufTest, RefusesWrongMetadata) {
   twice.Set("key", uint32_t{2});
   EXPECT_THAT(ErrorOf(twice.Build()), HasSubstr("twice"));
 
-  for (const uint32_t alignment : {0u, 3u, 1u << 21}) {
+  for (const uint32_t alignment : {0u, 1u, 3u, 24u, 1u << 21}) {
     GgufWriter writer;
     writer.Set("general.alignment", alignment);
     EXPECT_THAT(ErrorOf(writer.Build()), HasSubstr("general.alignment"));
@@ -249,13 +250,8 @@ TEST(GgufTest, RefusesOffsetsThatAreUnalignedOverlappingOrOutside) {
 }
 
 // Real files: the vocabulary files of the shared data (metadata only), and models.
-std::string DataFolder() {
-  const char* folder = std::getenv("HEXAD_DATA");
-  return folder != nullptr ? folder : std::string(HEXAD_SOURCE_DIR) + "/../shared/data";
-}
-
 TEST(GgufTest, ReadsRealVocabularies) {
-  const std::string folder = DataFolder() + "/llamacpp-vocab-goldens";
+  const std::string folder = SharedDataFolder() + "/llamacpp-vocab-goldens";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
   struct Expected {
     const char* name;

@@ -1,0 +1,43 @@
+#pragma once
+
+// The seam between an executor, which owns slots and order, and the arithmetic of one device: a
+// model with its weights, KV pools and workspace.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvcache/core/types.h"
+
+namespace hexad {
+
+// Consecutive tokens of one sequence.
+struct ForwardSequence {
+  int64_t first_position = 0;
+  int32_t num_tokens = 0;
+  bool wants_logits = false;  // of the token after the last one
+  // A block table per group; entry i holds positions [i * block_tokens, ...). Entries that hold
+  // new positions or visible ones are valid; the others are never read.
+  std::span<const std::vector<uint32_t>> tables;
+};
+
+// REQUIRES: token ids within the vocabulary; no two sequences write the same block.
+struct ForwardBatch {
+  std::span<const TokenId> tokens;  // of all sequences, in order
+  std::span<const ForwardSequence> sequences;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Writes the KV of all tokens, and returns the logits [sequences that want them, vocabulary],
+  // valid until the next call. Blocking; one caller at a time.
+  virtual absl::StatusOr<std::span<const float>> Forward(const ForwardBatch& batch) = 0;
+
+  // Copies one block of a group's pool over another: all its layers, keys and values.
+  virtual void CopyBlock(uint32_t group, uint32_t from, uint32_t to) = 0;
+};
+
+}  // namespace hexad
