@@ -52,7 +52,7 @@ struct NewKey {
   std::string key;   // shown once, stored nowhere
   std::string line;  // to add to the keys file
 };
-// `tenant` and `name`: 1 to 64 of [A-Za-z0-9._-]. `name` may be empty.
+// `tenant` and `name`: 1 to 128 of [A-Za-z0-9._/-]. `name` may be empty.
 absl::StatusOr<NewKey> MakeKey(std::string_view tenant, std::string_view name);
 
 }  // namespace hexad
