@@ -75,7 +75,7 @@ def check_source(path, lines):
             if project and match.group(2):
                 yield number, f"{include}: our own headers are included with quotes"
             if match.group(1) and not project and path.split("/")[0] != "tests" \
-                    and not include.startswith(("absl/", "hexad/")):
+                    and not include.startswith(("absl/", "hexad/", "prometheus/")):
                 yield number, f"{include}: include from the root of the project"
             if project and allowed is not None \
                     and not any(include.startswith(folder + "/") for folder in allowed):
