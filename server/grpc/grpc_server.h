@@ -18,10 +18,9 @@
 namespace hexad {
 
 struct GrpcServerOptions {
-  std::string address = "127.0.0.1:8001";              // port 0: a free one, see GrpcServer::port()
-  int64_t max_message_bytes = int64_t{16} << 20;       // of a request
-  int64_t max_pending_bytes = 1 << 20;                 // unsent bytes of one stream
-  absl::Duration request_timeout = absl::Minutes(10);  // the client's deadline may be shorter
+  std::string address = "127.0.0.1:8001";         // port 0: a free one, see GrpcServer::port()
+  int64_t max_message_bytes = int64_t{16} << 20;  // of a request
+  int64_t max_pending_bytes = 1 << 20;            // unsent bytes of one stream
 };
 
 class GrpcServer {
