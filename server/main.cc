@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "server/auth/keys_command.h"
-#include "server/bench/bench_command.h"
-#include "server/chat/chat_command.h"
+#include "server/bench/command.h"
+#include "server/chat/command.h"
 #include "server/config/config_command.h"
 #include "server/models/command.h"
 #include "server/serve_command.h"
@@ -51,6 +51,21 @@ ModelsEnvironment ReadModelsEnvironment() {
           .terminal = isatty(STDERR_FILENO) == 1};
 }
 
+std::string ReadApiKey() {
+  const std::string key = Environment("HEXAD_API_KEY");
+  return key.empty() ? Environment("OPENAI_API_KEY") : key;
+}
+
+ChatEnvironment ReadChatEnvironment() {
+  return {.api_key = ReadApiKey(),
+          .input_fd = STDIN_FILENO,
+          .terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1};
+}
+
+BenchEnvironment ReadBenchEnvironment() {
+  return {.api_key = ReadApiKey(), .terminal = isatty(STDERR_FILENO) == 1};
+}
+
 int Run(std::span<const std::string> args) {
   const std::string_view command = args.empty() ? std::string_view("help") : args.front();
   const std::span<const std::string> rest = args.empty() ? args : args.subspan(1);
@@ -58,13 +73,8 @@ int Run(std::span<const std::string> args) {
   if (command == "models") {
     return ModelsCommand(rest, ReadModelsEnvironment(), std::cout, std::cerr);
   }
-  if (command == "chat") {
-    return ChatCommand(rest, {.interactive = isatty(STDIN_FILENO) == 1}, std::cin, std::cout,
-                       std::cerr);
-  }
-  if (command == "bench") {
-    return BenchCommand(rest, {.terminal = isatty(STDERR_FILENO) == 1}, std::cout, std::cerr);
-  }
+  if (command == "chat") return ChatCommand(rest, ReadChatEnvironment(), std::cout, std::cerr);
+  if (command == "bench") return BenchCommand(rest, ReadBenchEnvironment(), std::cout, std::cerr);
   if (command == "config") return RunConfigCommand(rest, std::cout, std::cerr);
   if (command == "keys") return RunKeysCommand(rest, std::cout, std::cerr);
   if (command == "version" || command == "--version") {

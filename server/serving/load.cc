@@ -11,6 +11,7 @@
 #include "engine/models/shape.h"
 #include "engine/reference_executor.h"
 #include "kvcache/core/budget.h"
+#include "server/serving/fallback_model.h"
 
 namespace hexad {
 namespace {
@@ -20,11 +21,15 @@ absl::Status Naming(const std::string& what, const std::string& name, const absl
                       absl::StrFormat("%s %s: %s", what, name, std::string(status.message())));
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> LoadModel(const ModelConfig& config,
-                                                       const ModelResolver& resolve) {
-  auto path = resolve(config.source);
-  if (!path.ok()) return path.status();
-  auto file = OpenModelFile(*path);
+absl::StatusOr<std::shared_ptr<const ModelFile>> OpenSource(const std::string& source) {
+  if (!IsFallbackModel(source)) return OpenModelFile(source);
+  auto gguf = GgufFile::Parse(FallbackModelBytes(), kFallbackModelName);
+  if (!gguf.ok()) return gguf.status();
+  return MakeModelFile(*std::move(gguf));
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadModel(const ModelConfig& config) {
+  auto file = OpenSource(config.source);
   if (!file.ok()) return file.status();
 
   auto model = std::make_unique<LoadedModel>();
@@ -121,12 +126,11 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Config& config,
 
 }  // namespace
 
-absl::StatusOr<ServingParts> LoadServing(const Config& config, const ModelResolver& resolve,
-                                         Logger& log) {
+absl::StatusOr<ServingParts> LoadServing(const Config& config, Logger& log) {
   ServingParts parts;
   for (const ModelConfig& model_config : config.models) {
     const absl::Time start = absl::Now();
-    auto model = LoadModel(model_config, resolve);
+    auto model = LoadModel(model_config);
     if (!model.ok()) return Naming("model", model_config.name, model.status());
     log.Info("model opened", {{"model", model_config.name},
                               {"context", (*model)->max_context_tokens},

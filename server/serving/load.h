@@ -2,9 +2,7 @@
 
 // From the configuration to what LocalServing is made of: opens the models, builds the executors.
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,11 +18,8 @@ struct ServingParts {
   std::vector<ReplicaConfig> replicas;
 };
 
-// A model's source in the configuration to a GGUF file; may fetch it.
-using ModelResolver = std::function<absl::StatusOr<std::string>(const std::string& source)>;
-
-// Errors name the model or worker and what to change. Blocking: reads and packs the weights.
-absl::StatusOr<ServingParts> LoadServing(const Config& config, const ModelResolver& resolve,
-                                         Logger& log);
+// The models' sources are paths of GGUF files or that of the fallback model. Errors name the model
+// or worker and what to change. Blocking: reads and packs the weights.
+absl::StatusOr<ServingParts> LoadServing(const Config& config, Logger& log);
 
 }  // namespace hexad
