@@ -1,5 +1,6 @@
 #include "server/config/yaml_reader.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "server/config/values.h"
@@ -18,7 +20,8 @@ namespace {
 constexpr size_t kMaxTextBytes = 1 << 20;
 constexpr size_t kMaxProblems = 20;
 constexpr size_t kMaxElements = 4096;
-constexpr int kMaxDepth = 40;  // of what yaml-cpp is given; our own tree is five deep
+constexpr int kMaxDepth = 40;  // our own tree is five deep
+constexpr int kMaxNodes = 200'000;
 
 std::string Join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
@@ -209,21 +212,53 @@ void Reader::ReadMap(const YAML::Node& node, Field& field, const std::string& pa
   }
 }
 
-// yaml-cpp recurses once a level, in its parser and again when the nodes are destroyed. Nothing
-// valid is deep, so what could be is refused before it is parsed.
-bool IsTooDeep(std::string_view text) {
-  int flow = 0;
-  int deepest = 0;
-  size_t dashes = 0;  // "- - - x" opens a block level each
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '[' || c == '{') deepest = std::max(deepest, ++flow);
-    if ((c == ']' || c == '}') && flow > 0) --flow;
-    if (c == '\n') dashes = 0;
-    if (c == '-' || c == '?' || c == ':') ++dashes;
-    if (dashes > 100 * kMaxDepth) return true;
+// Looks at the parser's events before anything is built of them: yaml-cpp recurses once a level,
+// and after some malformed texts its parser gives empty documents for ever.
+class Inspector final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw YAML::Exception(mark, "there must be one YAML document");
   }
-  return deepest > kMaxDepth;
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    Count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Descend(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Descend(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Count(const YAML::Mark& mark) {
+    if (++nodes_ > kMaxNodes) throw YAML::Exception(mark, "too long");
+  }
+  void Descend(const YAML::Mark& mark) {
+    Count(mark);
+    if (++depth_ > kMaxDepth) throw YAML::Exception(mark, "nested too deeply");
+  }
+
+  int documents_ = 0;
+  int depth_ = 0;
+  int nodes_ = 0;
+};
+
+// The one document of the text; a null node when there is none. Throws what yaml-cpp throws.
+YAML::Node LoadDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Inspector inspector;
+  while (parser.HandleNextDocument(inspector)) {
+  }
+  return YAML::Load(text);
 }
 
 // yaml-cpp takes UTF-16 and UTF-32 too, and most bytes.
@@ -248,17 +283,9 @@ ReadResult ReadYaml(std::string_view text, std::string_view name, Field& root) {
     reader.Problem(YAML::Mark::null_mark(), "not a UTF-8 text, or with control characters");
     return result;
   }
-  if (IsTooDeep(text)) {
-    reader.Problem(YAML::Mark::null_mark(), "nested too deeply");
-    return result;
-  }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      reader.Problem(documents[1].Mark(), "there must be one YAML document, not several");
-    } else if (!documents.empty() && !documents[0].IsNull()) {
-      reader.Read(documents[0], root, "");
-    }
+    const YAML::Node document = LoadDocument(std::string(text));
+    if (!document.IsNull()) reader.Read(document, root, "");
   } catch (const YAML::Exception& error) {
     reader.Problem(error.mark, error.msg);
   } catch (const std::exception& error) {

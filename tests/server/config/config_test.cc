@@ -231,6 +231,8 @@ TEST(ConfigTest, HostileTextIsRefused) {
   EXPECT_NE(Problems(stairs), "");
   EXPECT_NE(Problems(std::string("listen: {http: \"\0\"}", 19)), "");
   EXPECT_NE(Problems("\xff\xfe\xfd"), "");
+  EXPECT_NE(Problems(", a\nb: 1\n"), "");  // documents without end, to yaml-cpp 0.7
+  EXPECT_NE(Problems("] }"), "");
   EXPECT_NE(Problems("a: &a [*a]"), "");
   EXPECT_NE(Problems("a: &x {b: 1}\nc: {<<: *x}"), "");
   EXPECT_NE(Problems("models: &m [{name: a}, *m]"), "");
