@@ -23,6 +23,16 @@ namespace {
 
 using testing::HasSubstr;
 
+std::string Bytes(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  for (const grpc::Slice& each : slices) {
+    bytes.append(reinterpret_cast<const char*>(each.begin()), each.size());
+  }
+  return bytes;
+}
+
 // Of grpc.health.v1: one field, so that the test needs no copy of the proto. 1 is SERVING.
 int HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service);
 
@@ -298,6 +308,36 @@ TEST_F(GrpcServerTest, HealthFollowsSetServing) {
   EXPECT_EQ(HealthOf(channel_, ""), 2);
 }
 
+// list_services of grpc.reflection.v1alpha, as bytes.
+TEST_F(GrpcServerTest, ReflectionNamesTheService) {
+  Start();
+  grpc::GenericStub stub(channel_);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  grpc::Slice slice(std::string("\x3a\x00", 2));
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  ASSERT_TRUE(next());
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  ASSERT_TRUE(next());
+  EXPECT_THAT(Bytes(response), HasSubstr("hexad.v1.Inference"));
+  call->WritesDone(nullptr);
+  ASSERT_TRUE(next());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(next());
+  EXPECT_TRUE(status.ok());
+}
+
 TEST_F(GrpcServerTest, TakenAddressesAreRefused) {
   Start();
   GrpcServerOptions options;
@@ -336,12 +376,7 @@ int HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& s
                  [&done](grpc::Status status) { done.set_value(std::move(status)); });
   const grpc::Status status = done.get_future().get();
   if (!status.ok()) return -static_cast<int>(status.error_code());
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(response.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& each : slices) {
-    bytes.append(reinterpret_cast<const char*>(each.begin()), each.size());
-  }
+  const std::string bytes = Bytes(response);
   return bytes.size() == 2 && bytes[0] == 0x08 ? bytes[1] : 0;
 }
 
