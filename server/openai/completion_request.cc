@@ -23,9 +23,8 @@ absl::Status ReadTokens(const JsonArray& array, std::string_view name, RequestDr
   return absl::OkStatus();
 }
 
-// "text", [1, 2], ["text"] or [[1, 2]].
-absl::Status ReadPrompt(JsonValue value, std::string_view name, RequestDraft* draft) {
-  draft->has_input = true;
+// "text" or [1, 2].
+absl::Status ReadOnePrompt(JsonValue value, std::string_view name, RequestDraft* draft) {
   std::string_view text;
   JsonArray array;
   if (value.get(text) == simdjson::SUCCESS) {
@@ -33,14 +32,23 @@ absl::Status ReadPrompt(JsonValue value, std::string_view name, RequestDraft* dr
     return absl::OkStatus();
   }
   if (value.get(array) != simdjson::SUCCESS) {
-    return TypeError(name, "a string or an array", value);
+    return TypeError(name, "a string or an array of token ids", value);
   }
   if (array.size() == 0) return FieldError(name, "the array must not be empty");
-  const JsonValue first = array.at(0).value_unsafe();
-  if (first.is_number()) return ReadTokens(array, name, draft);
+  return ReadTokens(array, name, draft);
+}
+
+// One prompt, or an array that holds one.
+absl::Status ReadPrompt(JsonValue value, std::string_view name, RequestDraft* draft) {
+  draft->has_input = true;
+  JsonArray array;
+  JsonValue first;
+  const bool nested = value.get(array) == simdjson::SUCCESS &&
+                      array.at(0).get(first) == simdjson::SUCCESS &&
+                      (first.is_array() || first.is_string());
+  if (!nested) return ReadOnePrompt(value, name, draft);
   if (array.size() > 1) return FieldError(name, "one prompt a request is supported");
-  if (first.is_array() || first.is_string()) return ReadPrompt(first, name, draft);
-  return TypeError(name, "strings or token ids in the array", first);
+  return ReadOnePrompt(first, name, draft);
 }
 
 absl::Status ReadLogprobs(JsonValue value, std::string_view name, RequestDraft* draft) {
