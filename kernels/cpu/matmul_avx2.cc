@@ -20,6 +20,7 @@ namespace {
 
 struct DecodeU4 {
   static constexpr int kOctetBytes = 64;
+  static constexpr int kGroupsOfOneToken = 4, kGroupsOfTwoTokens = 2;
   // A nibble stays where it is in the word and counts 16^i times too much, for which x is made
   // smaller (PrepareTask): one AND and one conversion a value. The top one would be a sign.
   static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
@@ -31,6 +32,7 @@ struct DecodeU4 {
 
 struct DecodeS8 {
   static constexpr int kOctetBytes = 128;
+  static constexpr int kGroupsOfOneToken = 2, kGroupsOfTwoTokens = 2;
   static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(octet + i * 16 + v * 8));
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
@@ -39,6 +41,7 @@ struct DecodeS8 {
 
 struct DecodeF16 {
   static constexpr int kOctetBytes = 256;
+  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
   static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     return LoadHalves(octet + i * 32 + v * 16);
   }
@@ -46,6 +49,7 @@ struct DecodeF16 {
 
 struct DecodeBF16 {
   static constexpr int kOctetBytes = 256;
+  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
   static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     const __m128i halves =
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(octet + i * 32 + v * 16));
@@ -55,6 +59,7 @@ struct DecodeBF16 {
 
 struct DecodeF32 {
   static constexpr int kOctetBytes = 512;
+  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
   static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(octet + i * 64 + v * 32));
   }
@@ -123,15 +128,36 @@ void StorePanelRow(const PanelTask& task, int64_t token, __m256 low, __m256 high
   for (int i = 0; i < task.rows; ++i) y[i] = row[i];
 }
 
+// 6 x 2 chains, 2 weights and 1 input fill the 16 registers.
+constexpr int kChainTokens = 6;
+
+// Tokens of the next pass when `left` are left: as few passes as there can be, of about one size,
+// because a pass of one or two tokens leaves most of the FMA units idle.
+int NextTokens(int64_t left) {
+  const int64_t passes = (left + kChainTokens - 1) / kChainTokens;
+  return static_cast<int>((left + passes - 1) / passes);
+}
+
 // ---- Few tokens: weights go from memory to registers once. -------------------------------------
 
-constexpr int kMaxDirectTokens = 6;
+constexpr int kMaxDirectTokens = 12;
+
+// Groups read side by side are no stream that the hardware would recognise. Running past the panel
+// fetches the next one.
+template <typename Decoder>
+INLINE void Prefetch(const uint8_t* octet) {
+#pragma GCC unroll 8
+  for (int line = 0; line < Decoder::kOctetBytes; line += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(octet + line), _MM_HINT_T0);
+  }
+}
 
 // Groups g..g+kGroups-1 side by side: 2 * kGroups * kTokens independent chains hide the latency of
 // FMA. acc: sums so far, by token.
 template <typename Decoder, int kGroup, int kTokens, int kGroups>
 INLINE void DirectGroups(const PanelTask& task, int64_t g, __m256 (&acc)[kTokens][2]) {
   constexpr int kGroupBytes = kGroup / 8 * Decoder::kOctetBytes;
+  constexpr int kAhead = 8;  // groups
   const int64_t groups = task.in / kGroup;
   const uint8_t* quants = task.quants + g * kGroupBytes;
   const float* x = task.x + g * kGroup;
@@ -144,6 +170,8 @@ INLINE void DirectGroups(const PanelTask& task, int64_t g, __m256 (&acc)[kTokens
     }
   }
   for (int octet = 0; octet < kGroup / 8; ++octet) {
+#pragma GCC unroll 4
+    for (int n = 0; n < kGroups; ++n) Prefetch<Decoder>(quants + (n + kAhead) * kGroupBytes);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
 #pragma GCC unroll 4
@@ -191,7 +219,9 @@ void DirectTail(const PanelTask& task, int64_t begin, __m256 (&acc)[kTokens][2])
 
 template <typename Decoder, int kGroup, int kTokens>
 void Direct(const PanelTask& task) {
-  constexpr int kGroups = kTokens == 1 ? 4 : kTokens == 2 ? 2 : 1;
+  constexpr int kGroups = kTokens == 1   ? Decoder::kGroupsOfOneToken
+                          : kTokens == 2 ? Decoder::kGroupsOfTwoTokens
+                                         : 1;
   const int64_t groups = task.in / kGroup;
   __m256 acc[kTokens][2];
   for (int t = 0; t < kTokens; ++t) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
@@ -211,20 +241,33 @@ void Direct(const PanelTask& task) {
 }
 
 template <typename Decoder, int kGroup>
-void DirectTokens(const PanelTask& task) {
-  switch (task.tokens) {
-    case 1:
-      return Direct<Decoder, kGroup, 1>(task);
-    case 2:
-      return Direct<Decoder, kGroup, 2>(task);
-    case 3:
-      return Direct<Decoder, kGroup, 3>(task);
-    case 4:
-      return Direct<Decoder, kGroup, 4>(task);
-    case 5:
-      return Direct<Decoder, kGroup, 5>(task);
-    default:
-      return Direct<Decoder, kGroup, 6>(task);
+void DirectTokens(PanelTask task) {
+  const int64_t groups = task.in / kGroup;
+  for (int64_t left = task.tokens; left > 0; left -= task.tokens) {
+    task.tokens = NextTokens(left);
+    switch (task.tokens) {
+      case 1:
+        Direct<Decoder, kGroup, 1>(task);
+        break;
+      case 2:
+        Direct<Decoder, kGroup, 2>(task);
+        break;
+      case 3:
+        Direct<Decoder, kGroup, 3>(task);
+        break;
+      case 4:
+        Direct<Decoder, kGroup, 4>(task);
+        break;
+      case 5:
+        Direct<Decoder, kGroup, 5>(task);
+        break;
+      default:
+        Direct<Decoder, kGroup, 6>(task);
+        break;
+    }
+    task.x += task.tokens * task.in;
+    task.y += task.tokens * task.y_stride;
+    if (task.sums != nullptr) task.sums += task.tokens * groups;
   }
 }
 
@@ -232,7 +275,6 @@ void DirectTokens(const PanelTask& task) {
 
 constexpr int kTileValues = 256;  // of k: 16 KiB of floats, half the first-level cache
 constexpr int kTileTokens = 96;   // whose sums wait beside the tile
-constexpr int kChainTokens = 6;   // 6 x 2 chains, 2 weights and 1 input in 16 registers
 
 struct Tile {
   alignas(64) float weights[kTileValues * kPanelRows];
@@ -326,24 +368,29 @@ void TileTokens(const PanelTask& task, const Tile& tile, int64_t k0, int count, 
 
 void TileAllTokens(const PanelTask& task, Tile& tile, int64_t k0, int count, int64_t first,
                    int tokens) {
-  int t = 0;
-  for (; t + kChainTokens <= tokens; t += kChainTokens) {
-    TileTokens<kChainTokens>(task, tile, k0, count, first + t, tile.acc + t * kPanelRows);
-  }
-  float* acc = tile.acc + t * kPanelRows;
-  switch (tokens - t) {
-    case 5:
-      return TileTokens<5>(task, tile, k0, count, first + t, acc);
-    case 4:
-      return TileTokens<4>(task, tile, k0, count, first + t, acc);
-    case 3:
-      return TileTokens<3>(task, tile, k0, count, first + t, acc);
-    case 2:
-      return TileTokens<2>(task, tile, k0, count, first + t, acc);
-    case 1:
-      return TileTokens<1>(task, tile, k0, count, first + t, acc);
-    default:
-      return;
+  for (int t = 0, n = 0; t < tokens; t += n) {
+    n = NextTokens(tokens - t);
+    float* acc = tile.acc + t * kPanelRows;
+    switch (n) {
+      case 1:
+        TileTokens<1>(task, tile, k0, count, first + t, acc);
+        break;
+      case 2:
+        TileTokens<2>(task, tile, k0, count, first + t, acc);
+        break;
+      case 3:
+        TileTokens<3>(task, tile, k0, count, first + t, acc);
+        break;
+      case 4:
+        TileTokens<4>(task, tile, k0, count, first + t, acc);
+        break;
+      case 5:
+        TileTokens<5>(task, tile, k0, count, first + t, acc);
+        break;
+      default:
+        TileTokens<6>(task, tile, k0, count, first + t, acc);
+        break;
+    }
   }
 }
 

@@ -76,7 +76,7 @@ void BenchMatMul(DType type, Shape shape, ThreadTeam& team) {
     bytes += copies.back().bytes();
   } while (bytes < (size_t{256} << 20) && copies.size() < 512);
   const double matrix_bytes = static_cast<double>(copies[0].bytes());
-  for (const int64_t tokens : {1, 2, 3, 4, 5, 8, 64, 512}) {
+  for (const int64_t tokens : {1, 2, 4, 6, 8, 12, 16, 32, 64, 512}) {
     if (tokens > 64 && shape.out * shape.in > (int64_t{1} << 24)) continue;
     std::vector<float> x(static_cast<size_t>(tokens * shape.in), 0.5f);
     std::vector<float> y(static_cast<size_t>(tokens * shape.out));
