@@ -52,8 +52,9 @@ void Connection::Start() {
   boost::system::error_code error;
   const tcp::endpoint peer = socket_.remote_endpoint(error);
   if (!error) {
-    access_.peer = absl::StrFormat(peer.address().is_v6() ? "[%s]:%d" : "%s:%d",
-                                   peer.address().to_string(error), peer.port());
+    const std::string address = peer.address().to_string(error);
+    access_.peer = peer.address().is_v6() ? absl::StrFormat("[%s]:%d", address, peer.port())
+                                          : absl::StrFormat("%s:%d", address, peer.port());
   }
   SetDeadline(Clock::now() + ToChrono(io_->shared->options.limits.header_timeout));
   OnReadable();
