@@ -187,23 +187,35 @@ bool ReplicaKv::Grow(TableId id, int32_t num_tokens) {
   return true;
 }
 
-int32_t ReplicaKv::MostTokens(const Table& table, bool window_groups, bool later) const {
+// The most tokens with which every group needs no more than its own blocks and `room`.
+template <typename Room>
+int32_t ReplicaKv::MostTokens(TableId id, Room room) const {
+  const Table& table = at(id);
   int64_t most = std::numeric_limits<int32_t>::max();
   for (uint32_t g = 0; g < pools_.size(); ++g) {
-    if (!window_groups && layout_.groups[g].kind == GroupKind::kWindow) continue;
-    const int64_t blocks = static_cast<int64_t>(table.groups[g].blocks.size()) +
-                           pools_[g].available() + (later ? returning_[g] : 0);
+    const int64_t blocks = static_cast<int64_t>(table.groups[g].blocks.size()) + room(g);
     most = std::min(most, blocks * layout_.block_tokens);
   }
   return static_cast<int32_t>(most);
 }
 
-int32_t ReplicaKv::MaxGrow(TableId table, bool later) const {
-  return MostTokens(at(table), true, later);
+int32_t ReplicaKv::MaxGrow(TableId id) const {
+  return MostTokens(id, [this](uint32_t g) -> int64_t { return pools_[g].available(); });
 }
 
-int32_t ReplicaKv::MaxGrowUnbounded(TableId table) const {
-  return MostTokens(at(table), false, false);
+int32_t ReplicaKv::MaxGrowLater(TableId id, int32_t scheduled_tokens) const {
+  return MostTokens(id, [&](uint32_t g) -> int64_t {
+    const int64_t below_window =
+        static_cast<int64_t>(FirstInWindow(g, scheduled_tokens)) - at(id).groups[g].first;
+    return pools_[g].available() + returning_[g] + std::max<int64_t>(0, below_window);
+  });
+}
+
+int32_t ReplicaKv::MaxGrowUnbounded(TableId id) const {
+  return MostTokens(id, [this](uint32_t g) -> int64_t {
+    return layout_.groups[g].kind == GroupKind::kWindow ? std::numeric_limits<int32_t>::max()
+                                                        : pools_[g].available();
+  });
 }
 
 void ReplicaKv::Trim(TableId id, int32_t num_tokens) {

@@ -69,9 +69,11 @@ class ReplicaKv final {
 
   // Room for num_tokens in every group, or no change at all and false.
   bool Grow(TableId table, int32_t num_tokens);
-  // The largest num_tokens with which Grow would succeed now, or, with `later`, once the steps in
-  // flight have ended.
-  int32_t MaxGrow(TableId table, bool later = false) const;
+  // The largest num_tokens with which Grow would succeed now.
+  int32_t MaxGrow(TableId table) const;
+  // The same once the steps in flight have ended and this table's first scheduled_tokens are
+  // committed, if nobody takes a block before and nobody else holds the returning ones.
+  int32_t MaxGrowLater(TableId table, int32_t scheduled_tokens) const;
   // The same for the groups that keep everything, without the window groups, whose blocks come back
   // as the sequence goes on.
   int32_t MaxGrowUnbounded(TableId table) const;
@@ -147,11 +149,12 @@ class ReplicaKv final {
   int32_t UsableBlocks(std::span<const ContentKey> block_keys) const;
   uint32_t FirstInWindow(uint32_t group, int32_t tokens) const;
   void TakePrefix(Table& table, std::span<const ContentKey> block_keys);
+  template <typename Room>
+  int32_t MostTokens(TableId table, Room room) const;
   void DropBelowWindow(Table& table, int32_t tokens);
   void Follow(TableId id);  // as far as the promises are kept; waits at the next open one
   void EndFollowing(TableId id, bool complete);
   void GiveBack(const Table& table, uint32_t group, BlockId block);
-  int32_t MostTokens(const Table& table, bool window_groups, bool later) const;
 
   KvLayout layout_;
   std::vector<BlockPool> pools_;

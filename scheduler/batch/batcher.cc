@@ -190,7 +190,9 @@ void Batcher::LeaveSlot(Sequence& sequence) {
   HEXAD_CHECK(std::erase(running_, &sequence) == 1, "not a running sequence");
   closed_slots_.push_back(sequence.slot);
   free_slots_.push_back(sequence.slot);
-  sequence.incarnation = 0;  // no row has it: what is in flight is dropped
+  // What is in flight is dropped: no row has this incarnation.
+  sequence.incarnation = 0;
+  sequence.samples_in_flight = 0;
 }
 
 void Batcher::CloseTable(Sequence& sequence) {

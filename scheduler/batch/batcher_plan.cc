@@ -40,7 +40,7 @@ struct Batcher::NextStep {
   std::vector<TableId> tables;
   bool has_prefill = false;
   bool short_of_room = false;  // a decode found no block: nothing else may take one
-  bool preempted = false;
+  bool gave_way = false;       // somebody gave blocks back: worth another try
 
   int32_t num_tokens() const { return static_cast<int32_t>(plan.tokens.size()); }
 };
@@ -62,7 +62,7 @@ std::optional<StepPlan> Batcher::Plan(absl::Time now) {
       return std::nullopt;
     }
     // Nothing runs that could free a block: somebody has to give way. Alone, everybody fits.
-    HEXAD_CHECK(next.preempted || Unblock(), "a request waits for ever");
+    HEXAD_CHECK(next.gave_way || Unblock(), "a request waits for ever");
   }
 }
 
@@ -87,11 +87,11 @@ bool Batcher::MakeRoom(Sequence& sequence, int32_t num_tokens, NextStep& next) {
   while (!kv_.Grow(sequence.table, num_tokens)) {
     next.short_of_room = true;
     // Blocks of sequences that were ended or preempted come back when the steps in flight end.
-    if (kv_.MaxGrow(sequence.table, true) >= num_tokens) return false;
+    if (kv_.MaxGrowLater(sequence.table, sequence.scheduled) >= num_tokens) return false;
     if (CloseLatestQueuedTable()) continue;
     Sequence& victim = *running_.back();
     ++totals_.preemptions;
-    next.preempted = true;
+    next.gave_way = true;
     Requeue(victim);
     if (&victim == &sequence) return false;
   }
@@ -108,9 +108,11 @@ bool Batcher::CloseLatestQueuedTable() {
   return true;
 }
 
+// Each call leaves fewer running, and the last one alone: whoever follows would only come back.
 bool Batcher::Unblock() {
-  if (CloseLatestQueuedTable()) return true;
-  if (running_.size() < 2) return false;
+  bool gave_way = false;
+  while (CloseLatestQueuedTable()) gave_way = true;
+  if (running_.size() < 2) return gave_way;
   ++totals_.preemptions;
   Requeue(*running_.back());
   return true;
@@ -211,6 +213,7 @@ void Batcher::Admit(NextStep& next) {
 Batcher::Admission Batcher::TryAdmit(Sequence& sequence, NextStep& next) {
   const int32_t block_tokens = kv_.layout().block_tokens;
   const int64_t reserved = ReservedTokens();
+  const bool held_blocks = sequence.state == Sequence::State::kReady;
   if (sequence.state == Sequence::State::kWaiting) {
     // Opening a long prompt costs more than a step's planning: not again and again in vain.
     const int64_t room = static_cast<int64_t>(kv_.AvailableUnbounded()) * block_tokens;
@@ -234,6 +237,7 @@ Batcher::Admission Batcher::TryAdmit(Sequence& sequence, NextStep& next) {
                                                   sequence.known_tokens();
   if (!whole_fits || chunk < 1) {
     sequence.last_ready_tokens = sequence.scheduled;
+    next.gave_way |= held_blocks;
     CloseTable(sequence);
     HandleNotices();
     return Admission::kNoRoom;
@@ -254,7 +258,6 @@ void Batcher::Start(Sequence& sequence, NextStep& next) {
   sequence.slot = free_slots_.back();
   free_slots_.pop_back();
   sequence.incarnation = ++last_incarnation_;
-  sequence.samples_in_flight = 0;
   sequence.shipped_blocks.assign(kv_.layout().groups.size(), 0);
   if (!sequence.cached_tokens) {
     sequence.cached_tokens = std::min(sequence.scheduled, sequence.prompt_tokens);
