@@ -28,7 +28,8 @@ class PackedMatrix final {
   PackedMatrix() = default;  // empty: out() == 0
 
   // rows: out rows of RowBytes(type, in) bytes, one after another (a GGUF tensor's data with
-  // dims {in, out}); not needed afterwards. REQUIRES: in a multiple of Info(type).block_values.
+  // dims {in, out}); not needed afterwards. REQUIRES: in > 0, a multiple of
+  // Info(type).block_values.
   static PackedMatrix Pack(DType type, const void* rows, int64_t out, int64_t in, ThreadTeam& team);
 
   PackedMatrix(PackedMatrix&&) noexcept = default;

@@ -39,7 +39,7 @@ PreparedInput Prepare(const float* x, int64_t tokens, int64_t in,
   float* const base = storage.data();
   float* const base16 = base + shifted_floats;
   float* const base32 = base16 + floats16;
-  const int64_t grain = std::max<int64_t>(1, 32768 / in);
+  const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in));
   team.ParallelFor(tokens, grain, [&](int64_t begin, int64_t end, int) {
     cpu::PrepareTask task{x + begin * in, end - begin, in, 32, nullptr, nullptr};
     if (shifted) task.shifted = base + begin * in;
