@@ -78,13 +78,15 @@ struct HttpClient::Impl {
     curl_multi_remove_handle(multi, transfer->curl);
     if (transfer->done) transfer->done(outcome);
   }
-  void FinishAborted() {
+  bool FinishAborted() {
+    const bool any = !to_abort.empty();
     for (uint64_t id : std::exchange(to_abort, {})) {
       auto it = transfers.find(id);
       if (it == transfers.end()) continue;
       it->second->aborted = true;
       Finish(id, CURLE_ABORTED_BY_CALLBACK);
     }
+    return any;
   }
 };
 
@@ -148,11 +150,10 @@ void HttpClient::Abort(uint64_t id) { impl_->to_abort.push_back(id); }
 size_t HttpClient::active() const { return impl_->transfers.size(); }
 
 void HttpClient::Poll(std::chrono::milliseconds timeout, int wake_fd) {
-  impl_->FinishAborted();
+  bool finished = impl_->FinishAborted();
   int running = 0;
   curl_multi_perform(impl_->multi, &running);
   int left = 0;
-  bool finished = false;
   const auto collect = [&] {
     while (CURLMsg* message = curl_multi_info_read(impl_->multi, &left)) {
       if (message->msg != CURLMSG_DONE) continue;
