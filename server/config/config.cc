@@ -55,8 +55,7 @@ void CheckWorkers(const Config& config, std::vector<Finding>* findings) {
     }
   }
   std::set<std::string> names;
-  std::set<std::string> prefill;
-  std::set<std::string> decode;
+  std::set<std::string> served;
   for (size_t i = 0; i < config.workers.size(); ++i) {
     const WorkerConfig& worker = config.workers[i];
     const std::string path = "workers[" + std::to_string(i) + "]";
@@ -67,14 +66,11 @@ void CheckWorkers(const Config& config, std::vector<Finding>* findings) {
       findings->push_back({path + ".model", "worker " + worker.name + " serves model " +
                                                 worker.model + ", which is not in models"});
     }
-    if (worker.role != WorkerRole::kDecode) prefill.insert(worker.model);
-    if (worker.role != WorkerRole::kPrefill) decode.insert(worker.model);
+    served.insert(worker.model);
   }
   for (const std::string& model : models) {
-    if (!prefill.contains(model) || !decode.contains(model)) {
-      findings->push_back({"workers", "model " + model + " has no worker that computes its " +
-                                          (prefill.contains(model) ? "decode" : "prefill")});
-    }
+    if (!served.contains(model))
+      findings->push_back({"workers", "model " + model + " has no worker"});
   }
 }
 

@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "scheduler/step/worker_role.h"
 #include "server/log/log.h"
 
 namespace hexad {
@@ -32,7 +31,6 @@ struct ListenAddress {
 struct ListenConfig {
   ListenAddress http{"127.0.0.1", 8000};
   std::optional<ListenAddress> grpc = ListenAddress{"127.0.0.1", 8001};  // nullopt: off
-  std::string admin;  // path of a Unix socket; empty: off
 };
 
 struct AuthConfig {
@@ -61,7 +59,6 @@ struct DeviceConfig {
 struct WorkerConfig {
   std::string name;
   std::string model;
-  WorkerRole role = WorkerRole::kBoth;
   DeviceConfig device;
   std::optional<int64_t> kv_bytes;  // nullopt: an equal share of kvcache.host
 };
@@ -107,11 +104,10 @@ struct Config {
   LimitsConfig limits;
   LogFormat log_format = LogFormat::kText;
   absl::Duration drain_deadline = absl::Seconds(30);
-  // registry.kind has one value, embedded, and needs no member yet.
+  // workers.role and registry.kind have one value each, both and embedded, and need no member.
 };
 
 struct TenantConfig {
-  double weight = 1;
   std::optional<int64_t> tokens_per_minute;  // uncached tokens; nullopt: unlimited
 };
 

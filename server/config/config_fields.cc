@@ -17,8 +17,7 @@ Field DescribeListen(ListenConfig& listen) {
   return Section(
       "listen", "Where the server listens. Beyond loopback it refuses to start unless auth is set.",
       {AddressField("http", "The OpenAI API, /metrics and /health.", &listen.http),
-       OptionalAddress("grpc", "The gRPC API.", &listen.grpc, "off"),
-       OptionalText("admin", "Path of the Unix socket for administration.", &listen.admin, "off"),
+       OptionalAddress("grpc", "The gRPC API.", &listen.grpc, "off"), Unsupported("admin"),
        Unsupported("tls")});
 }
 
@@ -78,24 +77,29 @@ Field DescribeDevice(DeviceConfig& device) {
                   Unsupported("profile")});
 }
 
+Field DescribeRole() {
+  Field role = ChoiceField(
+      "role", "Which phases of a call it computes.", {"both"}, [] { return size_t{0}; },
+      [](size_t) {});
+  role.parse = [inner = std::move(role.parse)](const std::string& text) -> std::string {
+    if (text != "prefill" && text != "decode") return inner(text);
+    return "must be both: a worker of one phase is not supported in this version";
+  };
+  return role;
+}
+
 std::vector<Field> DescribeWorker(WorkerConfig& worker) {
   return {NameField("name", "Its name in logs and metrics.", &worker.name).Required(),
           NameField("model", "The model it serves, one of models.", &worker.model).Required(),
-          EnumField<WorkerRole>("role", "Which phases of a call it computes.", &worker.role,
-                                {{"both", WorkerRole::kBoth},
-                                 {"prefill", WorkerRole::kPrefill},
-                                 {"decode", WorkerRole::kDecode}}),
-          DescribeDevice(worker.device),
+          DescribeRole(), DescribeDevice(worker.device),
           OptionalBytes("kv", "Memory for its KV cache. auto: an equal share of kvcache.host.",
                         &worker.kv_bytes, "auto", kMiB, 64 * kTiB)};
 }
 
 std::vector<Field> DescribeTenant(TenantConfig& tenant) {
-  return {
-      NumberField("weight", "Its share of the machine against the other tenants.", &tenant.weight,
-                  0.001, 1000),
-      OptionalInteger("tokens_per_minute", "Quota of uncached tokens.", &tenant.tokens_per_minute,
-                      "unlimited", 1, std::numeric_limits<int64_t>::max())};
+  return {Unsupported("weight"), OptionalInteger("tokens_per_minute", "Quota of uncached tokens.",
+                                                 &tenant.tokens_per_minute, "unlimited", 1,
+                                                 std::numeric_limits<int64_t>::max())};
 }
 
 Field DescribePolicy(Config& config, ReloadableConfig& reloadable) {
@@ -121,7 +125,7 @@ Field DescribePolicy(Config& config, ReloadableConfig& reloadable) {
                              &batch.max_running, 1, 65536),
                 IntegerField("max_waiting", "Calls that wait at a worker; more are refused.",
                              &batch.max_waiting, 0, 1'000'000)}),
-       MapField("tenants", "Share and quota of each tenant, by name; others have the defaults.",
+       MapField("tenants", "Quota of each tenant, by name; others have the defaults.",
                 &reloadable.tenants, DescribeTenant)
            .Reloadable()});
 }

@@ -110,23 +110,6 @@ Field IntegerField(std::string name, std::string doc, int64_t* value, int64_t mi
   return field;
 }
 
-Field NumberField(std::string name, std::string doc, double* value, double min, double max) {
-  const std::string range = Range(FormatNumber(min), FormatNumber(max));
-  Field field = Scalar(
-      std::move(name), std::move(doc), "number, " + range,
-      "\"type\":\"number\",\"minimum\":" + FormatNumber(min) + ",\"maximum\":" + FormatNumber(max));
-  field.parse = [=](const std::string& text) -> std::string {
-    const std::optional<double> parsed = ParseNumber(text);
-    if (!parsed.has_value() || *parsed < min || *parsed > max) {
-      return "must be a number from " + range;
-    }
-    *value = *parsed;
-    return "";
-  };
-  field.print = [value] { return FormatNumber(*value); };
-  return field;
-}
-
 Field BytesField(std::string name, std::string doc, int64_t* value, int64_t min, int64_t max) {
   const std::string range = Range(FormatBytes(min), FormatBytes(max));
   Field field = Scalar(std::move(name), std::move(doc), "bytes, " + range, kBytesSchema);
@@ -221,19 +204,6 @@ Field OptionalAddress(std::string name, std::string doc, std::optional<ListenAdd
   auto scratch = std::make_shared<ListenAddress>();
   Field inner = AddressField(std::move(name), std::move(doc), scratch.get());
   return Optional(std::move(inner), value, std::move(word), std::move(scratch));
-}
-
-Field OptionalText(std::string name, std::string doc, std::string* value, std::string word) {
-  Field field = TextField(std::move(name), std::move(doc), value);
-  field.type = word + " or text";
-  field.schema = OrWord(field.schema, word);
-  field.parse = [value, word, inner = std::move(field.parse)](const std::string& text) {
-    if (text != word) return inner(text);
-    value->clear();
-    return std::string();
-  };
-  field.print = [value, word] { return value->empty() ? word : *value; };
-  return field;
 }
 
 Field ChoiceField(std::string name, std::string doc, std::vector<std::string> words,

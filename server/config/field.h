@@ -55,7 +55,6 @@ Field Section(std::string name, std::string doc, std::vector<Field> children);
 Field Unsupported(std::string name);
 
 Field IntegerField(std::string name, std::string doc, int64_t* value, int64_t min, int64_t max);
-Field NumberField(std::string name, std::string doc, double* value, double min, double max);
 Field BytesField(std::string name, std::string doc, int64_t* value, int64_t min, int64_t max);
 Field DurationField(std::string name, std::string doc, absl::Duration* value, absl::Duration min,
                     absl::Duration max);
@@ -66,14 +65,13 @@ Field TextField(std::string name, std::string doc, std::string* value);
 Field NameField(std::string name, std::string doc, std::string* value);
 bool IsName(std::string_view text);
 
-// The same with a word ("auto", "off") for nullopt, or for an empty text.
+// The same with a word ("auto", "off") for nullopt.
 Field OptionalInteger(std::string name, std::string doc, std::optional<int64_t>* value,
                       std::string word, int64_t min, int64_t max);
 Field OptionalBytes(std::string name, std::string doc, std::optional<int64_t>* value,
                     std::string word, int64_t min, int64_t max);
 Field OptionalAddress(std::string name, std::string doc, std::optional<ListenAddress>* value,
                       std::string word);
-Field OptionalText(std::string name, std::string doc, std::string* value, std::string word);
 
 // One of some words; get and set see the index of the word.
 Field ChoiceField(std::string name, std::string doc, std::vector<std::string> words,

@@ -42,17 +42,6 @@ std::optional<Number> ParseWhole(std::string_view text) {
 
 std::optional<int64_t> ParseInteger(std::string_view text) { return ParseWhole<int64_t>(text); }
 
-std::optional<double> ParseNumber(std::string_view text) {
-  const std::optional<double> number = ParseWhole<double>(text);
-  return number.has_value() && std::isfinite(*number) ? number : std::nullopt;
-}
-
-std::string FormatNumber(double number) {
-  std::array<char, 32> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
-  return std::string(buffer.data(), result.ptr);
-}
-
 std::optional<int64_t> ParseBytes(std::string_view text) {
   int64_t unit = 1;
   for (const Unit& candidate : kUnits) {
@@ -66,8 +55,8 @@ std::optional<int64_t> ParseBytes(std::string_view text) {
     if (*whole < 0 || *whole > std::numeric_limits<int64_t>::max() / unit) return std::nullopt;
     return *whole * unit;
   }
-  const std::optional<double> number = ParseNumber(text);
-  if (!number.has_value() || *number < 0) return std::nullopt;
+  const std::optional<double> number = ParseWhole<double>(text);
+  if (!number.has_value() || !std::isfinite(*number) || *number < 0) return std::nullopt;
   const double bytes = *number * static_cast<double>(unit);
   if (bytes > 9e18 || bytes != std::floor(bytes)) return std::nullopt;
   return static_cast<int64_t>(bytes);

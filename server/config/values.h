@@ -25,8 +25,6 @@ std::string FormatTimeSpan(absl::Duration duration);
 std::optional<ListenAddress> ParseListenAddress(std::string_view text);
 
 std::optional<int64_t> ParseInteger(std::string_view text);
-std::optional<double> ParseNumber(std::string_view text);  // finite
-std::string FormatNumber(double number);
 
 // The candidate closest to `name` by edit distance, when it is close enough to be a slip of the
 // pen; nullopt otherwise. `Candidates` is any range of strings.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -154,10 +155,12 @@ class GrpcServerImpl final : public GrpcServer {
 };
 
 // gRPC takes a plain function, so what it writes to cannot be an argument.
-std::atomic<Logger*> grpc_log_target = nullptr;
+std::mutex grpc_log_mutex;
+Logger* grpc_log_target = nullptr;
 
 void WriteGrpcLog(gpr_log_func_args* args) {
-  Logger* log = grpc_log_target.load(std::memory_order_acquire);
+  const std::lock_guard<std::mutex> lock(grpc_log_mutex);
+  Logger* log = grpc_log_target;
   if (log == nullptr) return;
   // What gRPC calls info is debugging to everybody else.
   const LogLevel level =
@@ -184,8 +187,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
 }
 
 void RedirectGrpcLog(Logger& log) {
-  grpc_log_target.store(&log, std::memory_order_release);
+  const std::lock_guard<std::mutex> lock(grpc_log_mutex);
+  grpc_log_target = &log;
   gpr_set_log_function(WriteGrpcLog);
+}
+
+void DropGrpcLog() {
+  const std::lock_guard<std::mutex> lock(grpc_log_mutex);
+  grpc_log_target = nullptr;
 }
 
 }  // namespace hexad

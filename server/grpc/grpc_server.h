@@ -42,7 +42,10 @@ class GrpcServer {
   virtual void Shutdown(absl::Time deadline) = 0;
 };
 
-// Sends gRPC's own messages to `log`, which then must outlive all use of gRPC. Process-wide.
+// Sends gRPC's own messages to `log`, until DropGrpcLog: gRPC has threads that outlive every
+// server, so call that before `log` goes. Process-wide.
 void RedirectGrpcLog(Logger& log);
+// gRPC's messages go nowhere; when this returns none is being written to the logger.
+void DropGrpcLog();
 
 }  // namespace hexad

@@ -31,7 +31,8 @@ const std::string kConfigs = std::string(HEXAD_SOURCE_DIR) + "/configs/";
 
 TEST(ConfigCommandTest, Commands) {
   EXPECT_THAT(RunConfig({"print"}).out, HasSubstr("http: 127.0.0.1:8000\n"));
-  EXPECT_THAT(RunConfig({"print", kConfigs + "with-keys.yaml"}).out, HasSubstr("weight: 3\n"));
+  EXPECT_THAT(RunConfig({"print", kConfigs + "with-keys.yaml"}).out,
+              HasSubstr("tokens_per_minute: 100000\n"));
   EXPECT_THAT(RunConfig({"schema"}).out, HasSubstr("\"$schema\""));
   EXPECT_THAT(RunConfig({"explain"}).out, HasSubstr("limits.max_body (bytes"));
   EXPECT_THAT(RunConfig({"explain", "limits.max_body"}).out, HasSubstr("Default: 32MiB"));

@@ -42,19 +42,19 @@ TEST(ConfigTest, EmptyIsTheDefault) {
 
 TEST(ConfigTest, EveryFieldIsRead) {
   const Configuration config = Parse(R"(
-listen: {http: "[::1]:9000", grpc: off, admin: /run/hexad/admin.sock}
+listen: {http: "[::1]:9000", grpc: off}
 auth: {keys_file: keys.yaml}
 models:
   - {name: a, source: /m/a.gguf, context: 4096}
   - {name: org/b}
 workers:
-  - {name: w0, model: a, role: prefill, device: {kind: reference, threads: 3}, kv: 2GiB}
-  - {name: w1, model: a, role: decode, device: {kind: emulated}}
+  - {name: w0, model: a, role: both, device: {kind: reference, threads: 3}, kv: 2GiB}
+  - {name: w1, model: a, device: {kind: emulated}}
   - {name: w2, model: org/b}
 policy:
   planner: {kind: call_fcfs}
   batch: {step_target: 50ms, max_running: 7, max_waiting: 0}
-  tenants: {acme: {weight: 2.5, tokens_per_minute: 1000}, b: {}}
+  tenants: {acme: {tokens_per_minute: 1000}, b: {}}
 kvcache: {block_tokens: 32, type: f32, host: 3GiB}
 limits:
   max_body: 1MiB
@@ -75,7 +75,6 @@ registry: {kind: embedded}
   const Config& c = config.fixed;
   EXPECT_EQ(c.listen.http, (ListenAddress{"::1", 9000}));
   EXPECT_EQ(c.listen.grpc, std::nullopt);
-  EXPECT_EQ(c.listen.admin, "/run/hexad/admin.sock");
   EXPECT_EQ(c.auth.kind, AuthConfig::Kind::kKeys);
   EXPECT_EQ(c.auth.keys_file, "keys.yaml");
   ASSERT_EQ(c.models.size(), 2u);
@@ -85,11 +84,9 @@ registry: {kind: embedded}
   EXPECT_EQ(c.models[1].source, "default");
   EXPECT_EQ(c.models[1].context, std::nullopt);
   ASSERT_EQ(c.workers.size(), 3u);
-  EXPECT_EQ(c.workers[0].role, WorkerRole::kPrefill);
   EXPECT_EQ(c.workers[0].device.kind, DeviceKind::kReference);
   EXPECT_EQ(c.workers[0].device.threads, 3);
   EXPECT_EQ(c.workers[0].kv_bytes, int64_t{2} << 30);
-  EXPECT_EQ(c.workers[1].role, WorkerRole::kDecode);
   EXPECT_EQ(c.workers[1].device.kind, DeviceKind::kEmulated);
   EXPECT_EQ(c.workers[2].device.threads, std::nullopt);
   EXPECT_EQ(c.workers[2].kv_bytes, std::nullopt);
@@ -115,7 +112,6 @@ registry: {kind: embedded}
   EXPECT_EQ(c.drain_deadline, absl::Seconds(7));
   EXPECT_EQ(config.reloadable.log_level, LogLevel::kDebug);
   ASSERT_EQ(config.reloadable.tenants.size(), 2u);
-  EXPECT_EQ(config.reloadable.tenants.at("acme").weight, 2.5);
   EXPECT_EQ(config.reloadable.tenants.at("acme").tokens_per_minute, 1000);
   EXPECT_EQ(config.reloadable.tenants.at("b").tokens_per_minute, std::nullopt);
 
@@ -178,7 +174,11 @@ TEST(ConfigTest, ProblemsHavePlaceAndRemedy) {
       {"models: [{name: a}]\nworkers: [{name: w, model: b}]",
        "t.yaml:2:28: worker w serves model b, which is not in models"},
       {"models: [{name: a}]\nworkers: [{name: w, model: a, role: prefill}]",
-       "t.yaml:2:10: model a has no worker that computes its decode"},
+       "t.yaml:2:37: workers[0].role must be both: a worker of one phase is not supported in this "
+       "version, not \"prefill\""},
+      {"models: [{name: a}, {name: b}]\nworkers: [{name: w, model: a}]",
+       "t.yaml:2:10: model b has no worker"},
+      {"listen: {admin: /x}", "t.yaml:1:17: listen.admin is not supported in this version"},
       {"auth: nobody", "t.yaml:1:7: auth must be none, or {keys_file: PATH}, not \"nobody\""},
       {"auth: {}", "t.yaml:1:7: auth needs keys_file"},
       {"listen: {http: 0.0.0.0:8000}",
@@ -265,7 +265,8 @@ TEST(ConfigTest, ExplainNamesTypeDefaultAndReload) {
   EXPECT_EQ(explain("models[].name"), explain("models.name"));
   EXPECT_EQ(explain("models[3].name"), explain("models.name"));
   EXPECT_EQ(explain("workers.device.kind"), explain("workers[].device.kind"));
-  EXPECT_THAT(explain("policy.tenants.acme.weight"), HasSubstr("policy.tenants.NAME.weight"));
+  EXPECT_THAT(explain("policy.tenants.acme.tokens_per_minute"),
+              HasSubstr("policy.tenants.NAME.tokens_per_minute"));
   EXPECT_THAT(explain("kvcache.ssd"), HasSubstr("not supported in this version"));
   EXPECT_THAT(explain("policy.bach"), HasSubstr("did you mean policy.batch?"));
   EXPECT_THAT(explain("nothing.here"), HasSubstr("no field nothing"));

@@ -356,10 +356,11 @@ TEST(GrpcLogTest, GoesToTheLogger) {
               }});
   RedirectGrpcLog(log);
   gpr_log("here.cc", 7, GPR_LOG_SEVERITY_ERROR, "something %d", 42);
-  static Logger quiet({.sink = [](std::string_view) {}});  // outlives gRPC's threads
-  RedirectGrpcLog(quiet);
+  DropGrpcLog();
+  gpr_log("here.cc", 8, GPR_LOG_SEVERITY_ERROR, "unheard");
   const std::lock_guard<std::mutex> lock(mutex);
   EXPECT_THAT(lines, HasSubstr("warn grpc text=\"something 42\" at=here.cc line=7"));
+  EXPECT_EQ(lines.find("unheard"), std::string::npos);
 }
 
 // HealthCheckRequest and -Response have one field each, number 1: a text, an enum.
