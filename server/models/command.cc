@@ -52,6 +52,12 @@ struct CommonFlags {
   }
 };
 
+// Without the file inside a wheel, which says little and is long.
+std::string ShortSource(const std::string& source) {
+  if (source.rfind("pypi:", 0) != 0) return source;
+  return source.substr(0, source.find(':', 5));
+}
+
 int PullCommand(std::span<const std::string> args, const ModelsEnvironment& environment,
                 std::ostream& out, std::ostream& err) {
   FlagSet flags(
@@ -113,14 +119,16 @@ int ListCommand(std::span<const std::string> args, const ModelsEnvironment& envi
   if (!models.ok()) return Fail(models.status(), err);
   std::vector<std::vector<std::string>> rows = {{"NAME", "SIZE", "LICENCE", "SOURCE", "PATH"}};
   for (const StoredModel& model : *models) {
-    rows.push_back({model.name, FormatBytes(model.size), model.licence, model.source, model.path});
+    rows.push_back({model.name, FormatBytes(model.size), model.licence, ShortSource(model.source),
+                    model.path});
   }
   for (const ModelEntry& entry : store->lock().models) {
     const bool here = std::any_of(models->begin(), models->end(),
                                   [&](const StoredModel& m) { return m.name == entry.name; });
     if (here) continue;
     rows.push_back({entry.name, FormatBytes(entry.size), entry.licence,
-                    ToString(entry.parts[0].source), "(hexad models pull " + entry.name + ")"});
+                    ShortSource(ToString(entry.parts[0].source)),
+                    "(hexad models pull " + entry.name + ")"});
   }
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows) {

