@@ -122,7 +122,7 @@ LoadResult Generator::Run(const std::function<void(const LoadProgress&)>& on_pro
     if (on_progress) wait = std::min(wait, next_progress - now);
     const bool room = static_cast<int64_t>(client_.active()) < Cap();
     if (due.has_value() && room) wait = std::min(wait, *due - now);
-    // Rounded down: the last part of a millisecond is spent looking, so that an arrival is not late.
+    // Rounded down: the last part of a millisecond is spent looking, so that no arrival is late.
     const auto wait_ms = static_cast<int64_t>(std::max(wait, 0.0) * 1000);
     client_.Poll(std::chrono::milliseconds(wait_ms),
                  result_.interrupted ? -1 : options_.interrupt_fd);

