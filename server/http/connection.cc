@@ -56,7 +56,7 @@ void Connection::Start() {
     access_.peer = peer.address().is_v6() ? absl::StrFormat("[%s]:%d", address, peer.port())
                                           : absl::StrFormat("%s:%d", address, peer.port());
   }
-  SetDeadline(Clock::now() + ToChrono(io_->shared->options.limits.header_timeout));
+  SetDeadline(Clock::now() + ToChrono(io_->shared->options.limits.idle_timeout));
   OnReadable();
 }
 

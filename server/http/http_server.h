@@ -25,7 +25,7 @@ struct HttpLimits {
   size_t max_buffered_body_bytes = 512 * 1024 * 1024;  // of all connections; above: 503
   absl::Duration header_timeout = absl::Seconds(15);   // first to last byte of a header: 408
   absl::Duration body_timeout = absl::Seconds(120);    // the whole body: 408
-  absl::Duration idle_timeout = absl::Seconds(75);     // kept alive without a request: closed
+  absl::Duration idle_timeout = absl::Seconds(75);     // open without a request: closed
   absl::Duration write_timeout = absl::Seconds(60);    // no byte taken by the client: closed
   int max_connections = 10000;                         // above: 503 and closed
   size_t max_pending_bytes = 1024 * 1024;  // of one stream; above: a slow reader, closed
