@@ -197,11 +197,12 @@ Script Shrink(Script script, const std::function<bool(const Script&)>& fails) {
   return script;
 }
 
-std::optional<SeedFailure> RunSeeds(uint64_t first, uint64_t count) {
+std::optional<uint64_t> FirstFailingSeed(uint64_t first, uint64_t count) {
   // One child for all seeds; it notes which one it is at.
   auto* const at = static_cast<uint64_t*>(
       mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (at == MAP_FAILED) return SeedFailure{first, "no shared memory", ""};
+  if (at == MAP_FAILED) return first;
+  *at = first;
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
@@ -217,15 +218,20 @@ std::optional<SeedFailure> RunSeeds(uint64_t first, uint64_t count) {
   const uint64_t seed = *at;
   munmap(at, sizeof(uint64_t));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  return seed;
+}
 
-  std::cout << "seed " << seed << " fails; looking for a smaller script" << std::endl;
+std::optional<SeedFailure> RunSeeds(uint64_t first, uint64_t count) {
+  const std::optional<uint64_t> seed = FirstFailingSeed(first, count);
+  if (!seed) return std::nullopt;
+  std::cout << "seed " << *seed << " fails; looking for a smaller script" << std::endl;
   SeedFailure failure;
-  failure.seed = seed;
-  const Script shrunk =
-      Shrink(RandomScript(seed), [](const Script& script) { return RunApart(script).has_value(); });
+  failure.seed = *seed;
+  const Script shrunk = Shrink(RandomScript(*seed),
+                               [](const Script& script) { return RunApart(script).has_value(); });
   failure.what = RunApart(shrunk).value_or("it does not fail again");
-  failure.log_path = ::testing::TempDir() + "hexad_batcher_seed_" + std::to_string(seed) + ".txt";
-  std::ofstream(failure.log_path) << "# seed " << seed << ": " << failure.what << '\n'
+  failure.log_path = ::testing::TempDir() + "hexad_batcher_seed_" + std::to_string(*seed) + ".txt";
+  std::ofstream(failure.log_path) << "# seed " << *seed << ": " << failure.what << '\n'
                                   << PrintScript(shrunk);
   return failure;
 }

@@ -26,7 +26,9 @@ struct SeedFailure {
   std::string what;
   std::string log_path;  // the shrunk script; HEXAD_REPLAY=path plays it
 };
-// Seeds [first, first + count), until one fails.
+// The first of the seeds [first, first + count) that fails.
+std::optional<uint64_t> FirstFailingSeed(uint64_t first, uint64_t count);
+// The same, with a small script that fails too.
 std::optional<SeedFailure> RunSeeds(uint64_t first, uint64_t count);
 
 }  // namespace hexad::testing

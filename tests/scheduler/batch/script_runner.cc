@@ -270,7 +270,8 @@ void ScriptRunner::TakeEvents() {
     if (event.kind == TokenEvent::Kind::kFinished) {
       if (trace_) {
         *trace_ << "  end " << found->first << ' ' << Name(event.reason)
-                << " output=" << event.output_tokens << " cached=" << event.cached_tokens << std::endl;
+                << " output=" << event.output_tokens << " cached=" << event.cached_tokens
+                << std::endl;
       }
       CheckEnd(seen, event);
       seen.end = std::move(event);
