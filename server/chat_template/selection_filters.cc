@@ -23,6 +23,11 @@ TemplateArguments Rest(const TemplateArguments& arguments, size_t count) {
   return rest;
 }
 
+// None and other false values have no items here, where elsewhere they are errors.
+TemplateValue::List ItemsOf(Interpreter& interpreter, const TemplateValue& input) {
+  return input.Truthy() ? interpreter.Iterate(input) : TemplateValue::List();
+}
+
 template <bool kKeep, bool kAttribute>
 TemplateValue Select(Interpreter& interpreter, const TemplateValue& input,
                      const TemplateArguments& arguments) {
@@ -34,7 +39,7 @@ TemplateValue Select(Interpreter& interpreter, const TemplateValue& input,
   if (name != nullptr && !name->is_string()) return interpreter.Fail("a test is named by a string");
   const TemplateArguments rest = Rest(arguments, before + 1);
   TemplateValue::List selected;
-  for (TemplateValue& item : interpreter.Iterate(input)) {
+  for (TemplateValue& item : ItemsOf(interpreter, input)) {
     const TemplateValue value =
         kAttribute ? interpreter.AttributePath(item, arguments.positional[0]) : item;
     if (interpreter.failed() || !interpreter.Scan(1)) return {};
@@ -58,7 +63,7 @@ TemplateValue Map(Interpreter& interpreter, const TemplateValue& input,
   if (!depth) return {};
   const TemplateArguments rest = Rest(arguments, 1);
   TemplateValue::List mapped;
-  for (const TemplateValue& item : interpreter.Iterate(input)) {
+  for (const TemplateValue& item : ItemsOf(interpreter, input)) {
     if (interpreter.failed() || !interpreter.Scan(1)) return {};
     TemplateValue value;
     if (attribute == nullptr) {

@@ -179,6 +179,43 @@ TemplateValue ToJson(Interpreter& interpreter, const TemplateValue& input,
   return interpreter.Text(std::move(json));
 }
 
+// Python's %: %s, %r, %d, %i and %f, with neither width nor flags.
+TemplateValue Format(Interpreter& interpreter, const TemplateValue& input,
+                     const TemplateArguments& arguments) {
+  const std::string pattern = interpreter.ToText(input);
+  std::string result;
+  size_t used = 0;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '%') {
+      result.push_back(pattern[at]);
+      continue;
+    }
+    const char type = ++at < pattern.size() ? pattern[at] : '\0';
+    if (type == '%') {
+      result.push_back('%');
+      continue;
+    }
+    const TemplateValue* value = arguments.Get(used++, "");
+    if (value == nullptr) return interpreter.Fail("not enough arguments for format string");
+    if (type == 's') {
+      result += interpreter.ToText(*value);
+    } else if (type == 'r') {
+      AppendRepresentation(*value, interpreter.bytes_left(), result);
+    } else if ((type == 'd' || type == 'i') && value->is_number() && !value->is_float()) {
+      result += std::to_string(value->integer());
+    } else if (type == 'f' && value->is_number()) {
+      result += absl::StrFormat("%f", value->number());
+    } else {
+      return interpreter.Fail("format takes only %s, %r, %d, %i and %f, and values that fit");
+    }
+    if (interpreter.failed() || result.size() > interpreter.bytes_left()) break;
+  }
+  if (!interpreter.failed() && used < arguments.positional.size()) {
+    return interpreter.Fail("not all arguments converted during string formatting");
+  }
+  return interpreter.Text(std::move(result));
+}
+
 TemplateValue UrlEncode(Interpreter& interpreter, const TemplateValue& input,
                         const TemplateArguments&) {
   std::string encoded;
@@ -199,11 +236,13 @@ std::span<const Builtin> TextFilters() {
       {"e", Escape},
       {"escape", Escape},
       {"forceescape", Escape},
+      {"format", Format},
       {"indent", Indent},
       {"join", Join},
       {"lower", MapFilter<LowerText>},
       {"replace", Replace},
-      {"safe", String},  // nothing is escaped by itself
+      // Marks nothing: Jinja would escape what is joined to such a text, which no prompt wants.
+      {"safe", String},
       {"string", String},
       {"title", MapFilter<TitleText>},
       {"tojson", ToJson},

@@ -130,7 +130,8 @@ x\N{%- if yes -%}\N  y  \N{%- endif %}\Nz\N  {%+ if yes %}w{% endif +%}\Nv {% if
 {{ s | }}
 {{ s is }}
 {{ ) }}
-{{ 'a' | map }}
+{{ "%s-%d%% %r" | format(s, n, s) }} {{ nothing | selectattr("x") | list }} {{ nothing | map("upper") | list }}
+{{ "%d" | format("x") }}
 {{ [[1, 2], [3]] | map("sum") | list }} {{ [d.c] | map(attribute="x") | list }} {{ {"a b": 1}["a b"] }} {{ [none, true] | tojson }} {{ 3 | tojson }} {{ -0.0 }} {{ 1e400 }}
 {{ text | trim | replace("\n", " ") | upper }} {{ (s ~ "!") | lower }} {{ s.upper().lower().title() }} {{ s.split(", ")[1].upper() }} {{ "a" "b" | upper }}
 """

@@ -95,7 +95,8 @@ TEST(Limits, NestedSource) {
   EXPECT_THAT(Limited("{{ 1" + Repeated(" if 1 else 1", 20000) + " }}"), HasSubstr("error"));
   EXPECT_THAT(Limited(Repeated("{% if 1 %}", 20000)), HasSubstr("deeper"));
   EXPECT_THAT(Limited(Repeated("{% for x in y %}", 20000)), HasSubstr("deeper"));
-  EXPECT_THAT(Limited("{% set " + Repeated("(", 20000)), HasSubstr("deeper"));
+  EXPECT_THAT(Limited("{% set " + Repeated("(", 20000) + Repeated(")", 20000) + "%}"),
+              HasSubstr("deeper"));
   EXPECT_EQ(Limited("{{ 1" + Repeated(" and 1", 20000) + " }}"), "1");  // wide, not deep
 }
 
