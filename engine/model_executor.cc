@@ -83,7 +83,7 @@ absl::StatusOr<StepResult> ModelExecutor::Compute(const StepPlan& plan) {
   if (!work_.empty()) {
     sequences_.clear();
     for (const auto& [slot, row] : work_) {
-      sequences_.push_back({row->position, row->num_tokens, row->sample, slot->tables});
+      sequences_.push_back({row->position, row->num_tokens, row->sample ? 1 : 0, slot->tables});
     }
     const absl::StatusOr<std::span<const float>> logits =
         parts_.model->Forward({tokens_, sequences_});

@@ -16,7 +16,7 @@ namespace hexad {
 struct ForwardSequence {
   int64_t first_position = 0;
   int32_t num_tokens = 0;
-  bool wants_logits = false;  // of the token after the last one
+  int32_t num_logits = 0;  // of the tokens after each of the last num_logits ones; mostly 0 or 1
   // A block table per group; entry i holds positions [i * block_tokens, ...). Entries that hold
   // new positions or visible ones are valid; the others are never read.
   std::span<const std::vector<uint32_t>> tables;
@@ -32,8 +32,8 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Writes the KV of all tokens, and returns the logits [sequences that want them, vocabulary],
-  // valid until the next call. Blocking; one caller at a time.
+  // Writes the KV of all tokens, and returns the logits [wanted ones, vocabulary] in the
+  // order of the sequences, valid until the next call. Blocking; one caller at a time.
   virtual absl::StatusOr<std::span<const float>> Forward(const ForwardBatch& batch) = 0;
 
   // Copies one block of a group's pool over another: all its layers, keys and values.

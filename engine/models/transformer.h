@@ -4,8 +4,8 @@
 // CpuOps (packed weights, a thread team) or ReferenceOps (weights as in the file, plain loops).
 //
 // Each row of every buffer is computed from that row, its position and the KV it sees, so how rows
-// are batched or chunked changes no bit. In the last layer only the rows that sample go on once
-// their keys and values are stored.
+// are batched or chunked changes no bit. In the last layer only the rows whose logits are wanted go
+// on once their keys and values are stored.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,67 +18,11 @@
 #include "engine/models/kv_storage.h"
 #include "engine/models/model.h"
 #include "engine/models/model_file.h"
+#include "engine/models/transformer_weights.h"
 #include "kernels/attention.h"
 #include "kernels/dequantize.h"
 
 namespace hexad {
-
-template <typename Matrix>
-struct LayerWeights {
-  std::vector<float> attention_norm, query_bias, key_bias, value_bias, query_norm, key_norm,
-      post_attention_norm, ffn_norm, post_ffn_norm;  // empty when the model has none
-  Matrix query, key, value, attention_output, ffn_gate, ffn_up, ffn_down;
-};
-
-template <typename Matrix>
-struct TransformerWeights {
-  std::vector<float> output_norm;
-  Matrix head;
-  std::vector<std::vector<float>> rope_frequencies;  // of each attention group
-  std::vector<LayerWeights<Matrix>> layers;
-};
-
-inline std::vector<float> LoadVector(const GgufTensor* tensor) {
-  if (tensor == nullptr) return {};
-  std::vector<float> values(static_cast<size_t>(tensor->dims[0]));
-  DequantizeRow(tensor->type, tensor->data.data(), tensor->dims[0], values.data());
-  return values;
-}
-
-template <typename Ops>
-TransformerWeights<typename Ops::Matrix> LoadWeights(const ModelFile& model, Ops& ops) {
-  TransformerWeights<typename Ops::Matrix> weights;
-  const TransformerSpec& spec = model.spec;
-  weights.output_norm = LoadVector(model.tensors.output_norm);
-  weights.head = ops.Load(*model.tensors.head);
-  const std::vector<float> factors = LoadVector(model.tensors.rope_factors);
-  for (const AttentionGroup& group : spec.groups) {
-    weights.rope_frequencies.push_back(
-        RopeFrequencies(spec.rope_dim, group.rope.base, group.rope.frequency_scale,
-                        group.rope.uses_factors ? factors.data() : nullptr));
-  }
-  for (const LayerTensors& tensors : model.tensors.layers) {
-    LayerWeights<typename Ops::Matrix> layer;
-    layer.attention_norm = LoadVector(tensors.attention_norm);
-    layer.query_bias = LoadVector(tensors.query_bias);
-    layer.key_bias = LoadVector(tensors.key_bias);
-    layer.value_bias = LoadVector(tensors.value_bias);
-    layer.query_norm = LoadVector(tensors.query_norm);
-    layer.key_norm = LoadVector(tensors.key_norm);
-    layer.post_attention_norm = LoadVector(tensors.post_attention_norm);
-    layer.ffn_norm = LoadVector(tensors.ffn_norm);
-    layer.post_ffn_norm = LoadVector(tensors.post_ffn_norm);
-    layer.query = ops.Load(*tensors.query);
-    layer.key = ops.Load(*tensors.key);
-    layer.value = ops.Load(*tensors.value);
-    layer.attention_output = ops.Load(*tensors.attention_output);
-    layer.ffn_gate = ops.Load(*tensors.ffn_gate);
-    layer.ffn_up = ops.Load(*tensors.ffn_up);
-    layer.ffn_down = ops.Load(*tensors.ffn_down);
-    weights.layers.push_back(std::move(layer));
-  }
-  return weights;
-}
 
 template <typename Ops>
 class Transformer final : public Model {
@@ -140,11 +84,14 @@ class Transformer final : public Model {
         all_.positions.push_back(sequence.first_position + i);
       }
       AddSequence(sequence, sequence.first_position, sequence.num_tokens, all_);
-      if (!sequence.wants_logits) continue;
-      const int64_t last = sequence.first_position + sequence.num_tokens - 1;
-      sampled_indices_.push_back(all_.rows - 1);
-      sampled_.positions.push_back(last);
-      AddSequence(sequence, last, 1, sampled_);
+      const int64_t end = sequence.first_position + sequence.num_tokens;
+      for (int32_t i = sequence.num_logits; i > 0; --i) {
+        sampled_indices_.push_back(all_.rows - i);
+        sampled_.positions.push_back(end - i);
+      }
+      if (sequence.num_logits > 0) {
+        AddSequence(sequence, end - sequence.num_logits, sequence.num_logits, sampled_);
+      }
     }
     for (Rows* set : {&all_, &sampled_}) {
       for (size_t g = 0; g < spec_.groups.size(); ++g) {
@@ -289,7 +236,7 @@ class Transformer final : public Model {
   std::vector<size_t> layer_group_;
 
   Rows all_;
-  Rows sampled_;                          // the last token of each sequence that wants logits
+  Rows sampled_;                          // the tokens whose logits are wanted
   std::vector<int64_t> sampled_indices_;  // their rows in all_
   // [rows, ...]; grown to the largest step so far
   std::vector<float> x_, h_, q_, k_, v_, gate_, up_, logits_;

@@ -54,7 +54,7 @@ float WorstError(Model& model, const Golden& golden, size_t num_groups, size_t c
   float worst = 0;
   for (size_t at = 0; at < golden.tokens.size(); at += chunk) {
     const size_t count = std::min(chunk, golden.tokens.size() - at);
-    const ForwardSequence sequence{static_cast<int64_t>(at), static_cast<int32_t>(count), true,
+    const ForwardSequence sequence{static_cast<int64_t>(at), static_cast<int32_t>(count), 1,
                                    tables};
     const auto logits =
         model.Forward({std::span(golden.tokens).subspan(at, count), std::span(&sequence, 1)});

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Perplexity of a text file under llama.cpp, as one line of JSON like engine_perplexity's.
+
+    python3 tests/tools/perplexity_peer.py MODEL.gguf TEXT [THREADS [exact]]
+
+With "exact", llama.cpp gets the same weights written out as F32. It multiplies quantised weights
+with activations rounded to 8 bits, which hexad does not, and that is most of the difference there
+is otherwise. Needs llama-cpp-python, gguf and numpy.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import gguf
+import llama_cpp
+import numpy as np
+
+
+def write_dequantised(source, target):
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents())
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+            continue
+        inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), field.types[0], inner)
+    for tensor in reader.tensors:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        writer.add_tensor(tensor.name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    model, text = sys.argv[1], pathlib.Path(sys.argv[2]).read_bytes()
+    threads = int(sys.argv[3]) if len(sys.argv) > 3 else 2
+    folder = tempfile.TemporaryDirectory()
+    if sys.argv[4:] == ["exact"]:
+        exact = folder.name + "/exact.gguf"
+        write_dequantised(model, exact)
+        model = exact
+    llm = llama_cpp.Llama(model, n_ctx=2048, n_batch=512, n_threads=threads,
+                          n_threads_batch=threads, logits_all=True, verbose=False)
+    ids = llm.tokenize(text, add_bos=True, special=False)
+    llm.eval(ids)
+    total = 0.0
+    for i in range(len(ids) - 1):
+        logits = llm.scores[i].astype(np.float64)
+        top = logits.max()
+        total += np.log(np.exp(logits - top).sum()) + top - logits[ids[i + 1]]
+    nll = total / (len(ids) - 1)
+    code = 14695981039346656037
+    for token in ids:
+        code = ((code ^ token) * 1099511628211) % (1 << 64)
+    print(json.dumps({"predicted": len(ids) - 1, "nll": round(nll, 6),
+                      "perplexity": round(float(np.exp(nll)), 4), "ids": f"{code:016x}"}))
+
+
+if __name__ == "__main__":
+    main()
