@@ -7,6 +7,7 @@ namespace hexad {
 BlockPool::BlockPool(uint32_t num_blocks) : blocks_(num_blocks) {
   HEXAD_CHECK(num_blocks < kNil, "block ids are 32 bits");
   free_.reserve(num_blocks);
+  index_.reserve(num_blocks);  // growing it amid a step would take milliseconds
   // Low ids first: a lightly used pool touches little memory.
   for (uint32_t index = num_blocks; index > 0; --index) free_.push_back(index - 1);
 }

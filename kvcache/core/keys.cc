@@ -117,7 +117,7 @@ void ExtendKeys(const ContentKey& root, std::span<const TokenId> tokens,
                 std::vector<ContentKey>& keys) {
   const size_t units = tokens.size() / kUnitTokens;
   if (keys.size() >= units) return;
-  keys.reserve(units);
+  if (keys.empty()) keys.reserve(units);  // later ones come singly: let the vector double
   Sha256 sha;
   while (keys.size() < units) {
     const ContentKey& parent = keys.empty() ? root : keys.back();

@@ -232,6 +232,7 @@ Batcher::StepInFlight Batcher::TakeOldestStep(StepId step) {
 Outcome Batcher::OnEvent(StepDone& event) {
   const StepInFlight step = TakeOldestStep(event.result.step);
   cost_.Observe(step.shape, event.result.device_time);
+  events_.reserve(events_.size() + step.rows.size());
   size_t sampled = 0;
   for (const RowInFlight& row : step.rows) {
     RowResult* result = nullptr;
