@@ -147,8 +147,8 @@ TemplateValue Round(Interpreter& interpreter, const TemplateValue& input,
   // Correct to the last digit, as Python's round: through the decimal form.
   if (digits >= 0 && digits < 20 && std::abs(number) < 1e15) {
     double rounded = 0;
-    absl::SimpleAtod(absl::StrFormat("%.*f", static_cast<int>(digits), number), &rounded);
-    return TemplateValue(rounded);
+    const std::string decimal = absl::StrFormat("%.*f", static_cast<int>(digits), number);
+    if (absl::SimpleAtod(decimal, &rounded)) return TemplateValue(rounded);
   }
   if (digits >= 20 || !std::isfinite(number)) return TemplateValue(number);
   return TemplateValue(std::nearbyint(number * scale) / scale);
