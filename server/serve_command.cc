@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "server/auth/auth.h"
 #include "server/command_line/flags.h"
@@ -126,7 +127,8 @@ HttpServerOptions HttpOptionsOf(const Config& config, Metrics& metrics) {
 class Daemon final {
  public:
   Daemon(Configuration configuration, std::string config_path, std::ostream& out)
-      : configuration_(std::move(configuration)),
+      : written_(configuration.fixed),
+        configuration_(std::move(configuration)),
         config_path_(std::move(config_path)),
         out_(out),
         log_({.level = configuration_.reloadable.log_level,
@@ -144,7 +146,8 @@ class Daemon final {
   void Reload();
   void Stop();
 
-  Configuration configuration_;
+  const Config written_;         // as the file says, to tell what a reload would change
+  Configuration configuration_;  // with the models' sources resolved
   const std::string config_path_;
   std::ostream& out_;
   Logger log_;
@@ -280,6 +283,11 @@ void Daemon::Reload() {
     log_.Error("reload refused: the configuration stays as it was", {{"cause", loaded.status()}});
     return;
   }
+  if (const auto changes = FixedChanges(written_, loaded->fixed); !changes.empty()) {
+    log_.Error("reload refused: these fields need a restart",
+               {{"fields", absl::StrJoin(changes, ", ")}});
+    return;
+  }
   configuration_.reloadable = loaded->reloadable;
   log_.SetLevel(configuration_.reloadable.log_level);
   serving_->SetQuotas(QuotasOf(configuration_.reloadable));
@@ -298,6 +306,7 @@ void Daemon::Stop() {
   http_.reset();
   serving_.reset();
   log_.Info("stopped");
+  DropGrpcLog();  // gRPC has threads that outlive the server and the log
 }
 
 }  // namespace

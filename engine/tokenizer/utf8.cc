@@ -1,5 +1,7 @@
 #include "engine/tokenizer/utf8.h"
 
+#include <algorithm>
+
 namespace hexad {
 namespace {
 
@@ -95,6 +97,11 @@ std::string TakeWholeCharacters(std::string& pending) {
   }
   pending.erase(0, position);
   return whole;
+}
+
+int64_t CountCharacters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 }  // namespace hexad

@@ -32,5 +32,7 @@ size_t FindInvalidUtf8(std::string_view text);
 // Moves the whole characters at the front of `pending` to the result, bad sequences as U+FFFD, and
 // leaves in `pending` the at most 3 bytes of an incomplete last character.
 std::string TakeWholeCharacters(std::string& pending);
+// Characters (code points) of valid UTF-8.
+int64_t CountCharacters(std::string_view text);
 
 }  // namespace hexad

@@ -46,11 +46,6 @@ bool IsLetterWithCase(char32_t c) { return LowerCharacter(c) != c || UpperCharac
 
 }  // namespace
 
-int64_t CountCharacters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
-
 std::vector<std::string_view> SplitCharacters(std::string_view text) {
   std::vector<std::string_view> characters;
   characters.reserve(text.size());

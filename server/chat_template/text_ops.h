@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/tokenizer/utf8.h"  // CountCharacters
+
 namespace hexad {
 
-int64_t CountCharacters(std::string_view text);
 // Each character as a piece of the text.
 std::vector<std::string_view> SplitCharacters(std::string_view text);
 // Linear in both lengths, whatever they hold; npos when absent.

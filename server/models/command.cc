@@ -119,14 +119,14 @@ int ListCommand(std::span<const std::string> args, const ModelsEnvironment& envi
   if (!models.ok()) return Fail(models.status(), err);
   std::vector<std::vector<std::string>> rows = {{"NAME", "SIZE", "LICENCE", "SOURCE", "PATH"}};
   for (const StoredModel& model : *models) {
-    rows.push_back({model.name, FormatBytes(model.size), model.licence, ShortSource(model.source),
+    rows.push_back({model.name, HumanBytes(model.size), model.licence, ShortSource(model.source),
                     model.path});
   }
   for (const ModelEntry& entry : store->lock().models) {
     const bool here = std::any_of(models->begin(), models->end(),
                                   [&](const StoredModel& m) { return m.name == entry.name; });
     if (here) continue;
-    rows.push_back({entry.name, FormatBytes(entry.size), entry.licence,
+    rows.push_back({entry.name, HumanBytes(entry.size), entry.licence,
                     ShortSource(ToString(entry.parts[0].source)),
                     "(hexad models pull " + entry.name + ")"});
   }

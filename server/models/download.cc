@@ -135,13 +135,13 @@ absl::Status Attempt::Start(const FollowedResponse& followed) {
   if (total_ < 0) total_ = followed.linked_size;
   if (total_ < 0) total_ = request_.size;
   if (request_.size >= 0 && total_ != request_.size) {
-    return absl::DataLossError("the server offers " + FormatBytes(total_) + " (" +
+    return absl::DataLossError("the server offers " + HumanBytes(total_) + " (" +
                                std::to_string(total_) + " bytes), pinned are " +
                                std::to_string(request_.size));
   }
   if (total_ > limits_.max_bytes) {
-    return absl::OutOfRangeError("the file is " + FormatBytes(total_) + ", the limit " +
-                                 FormatBytes(limits_.max_bytes));
+    return absl::OutOfRangeError("the file is " + HumanBytes(total_) + ", the limit " +
+                                 HumanBytes(limits_.max_bytes));
   }
   if (total_ > 0) {
     const std::string folder = request_.destination.substr(0, request_.destination.rfind('/') + 1);
@@ -149,7 +149,7 @@ absl::Status Attempt::Start(const FollowedResponse& followed) {
     if (!space.ok()) return space;
   }
   if (resumed) {
-    progress_.Line("continuing at " + FormatBytes(file_->size()));
+    progress_.Line("continuing at " + HumanBytes(file_->size()));
   } else {
     // A weak tag promises no equal bytes, so that nothing can be resumed by it.
     PartInfo info{UrlDigest(request_.url), etag.substr(0, 2) == "W/" ? "" : etag, linked_etag_};
@@ -163,7 +163,7 @@ absl::Status Attempt::Start(const FollowedResponse& followed) {
 absl::Status Attempt::Bytes(std::span<const char> bytes) {
   const int64_t limit = request_.size >= 0 ? request_.size : limits_.max_bytes;
   if (file_->size() + static_cast<int64_t>(bytes.size()) > limit) {
-    return absl::OutOfRangeError("the server sent more than " + FormatBytes(limit));
+    return absl::OutOfRangeError("the server sent more than " + HumanBytes(limit));
   }
   absl::Status status = file_->Append(bytes);
   progress_.Update(file_->size());
@@ -267,7 +267,7 @@ absl::StatusOr<std::string> FetchText(const std::string& url, const std::string&
     handlers.on_bytes = [&](std::span<const char> bytes) {
       if (text.size() + bytes.size() > max_bytes) {
         return absl::OutOfRangeError(ShownUrl(url) + " sent more than " +
-                                     FormatBytes(static_cast<int64_t>(max_bytes)));
+                                     HumanBytes(static_cast<int64_t>(max_bytes)));
       }
       text.append(bytes.data(), bytes.size());
       return absl::OkStatus();

@@ -117,8 +117,8 @@ absl::Status CheckFreeSpace(const std::string& folder, int64_t bytes) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(
-      "not enough disk space in " + folder + ": " + FormatBytes(bytes) + " wanted, " +
-      FormatBytes(static_cast<int64_t>(free_bytes)) + " free" + kDiskRemedy);
+      "not enough disk space in " + folder + ": " + HumanBytes(bytes) + " wanted, " +
+      HumanBytes(static_cast<int64_t>(free_bytes)) + " free" + kDiskRemedy);
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit) {
@@ -151,7 +151,7 @@ absl::Status CheckGgufMagic(const std::string& path) {
   return absl::DataLossError(path + " is not a GGUF file: it begins with \"" + seen + "\"");
 }
 
-std::string FormatBytes(int64_t bytes) {
+std::string HumanBytes(int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;

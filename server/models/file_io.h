@@ -67,6 +67,6 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit)
 absl::Status CheckGgufMagic(const std::string& path);
 
 // "98.4 MB", "1.2 GB": decimal, as file sizes are given on download pages.
-std::string FormatBytes(int64_t bytes);
+std::string HumanBytes(int64_t bytes);
 
 }  // namespace hexad

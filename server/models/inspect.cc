@@ -25,7 +25,7 @@ void PrintRow(std::ostream& out, std::string label, const std::string& value) {
 }
 
 std::string Count(int64_t count) {
-  std::string text = FormatBytes(count);
+  std::string text = HumanBytes(count);
   text = text.substr(0, text.size() - 1);  // the B of bytes
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
@@ -52,9 +52,9 @@ void PrintTensors(const GgufFile& file, std::ostream& out) {
   PrintRow(out, "parameters", Count(Saturated(parameters)));
   for (const auto& [name, sum] : types) {
     PrintRow(out, "tensors " + name,
-             std::to_string(sum.tensors) + ", " + FormatBytes(Saturated(sum.bytes)));
+             std::to_string(sum.tensors) + ", " + HumanBytes(Saturated(sum.bytes)));
   }
-  PrintRow(out, "weights", FormatBytes(Saturated(bytes)));
+  PrintRow(out, "weights", HumanBytes(Saturated(bytes)));
 }
 
 void PrintKv(const GgufFile& file, const std::string& architecture, int64_t context,
@@ -76,8 +76,8 @@ void PrintKv(const GgufFile& file, const std::string& architecture, int64_t cont
                            (static_cast<double>(key) + static_cast<double>(value));
   if (per_token <= 0) return;
   if (context == 0) context = model_context;
-  PrintRow(out, "KV per token", FormatBytes(Saturated(per_token)) + " in f16");
-  std::string total = FormatBytes(Saturated(per_token * static_cast<double>(context))) + " for " +
+  PrintRow(out, "KV per token", HumanBytes(Saturated(per_token)) + " in f16");
+  std::string total = HumanBytes(Saturated(per_token * static_cast<double>(context))) + " for " +
                       std::to_string(context) + " tokens";
   const int64_t window = number(".attention.sliding_window", 0);
   if (window > 0) {

@@ -44,8 +44,8 @@ void Progress::Update(int64_t done_bytes) {
   if (done_bytes < next_mark_) return;
   const int64_t step = total_ > 0 ? std::max<int64_t>(total_ / 10, 1) : kUnknownTotalMark;
   while (next_mark_ <= done_bytes) next_mark_ += step;
-  out_ << label_ << ": " << FormatBytes(done_bytes);
-  if (total_ > 0) out_ << " of " << FormatBytes(total_);
+  out_ << label_ << ": " << HumanBytes(done_bytes);
+  if (total_ > 0) out_ << " of " << HumanBytes(total_);
   out_ << "\n" << std::flush;
 }
 
@@ -62,11 +62,11 @@ void Progress::Draw(int64_t done_bytes) {
     char percent[8];
     std::snprintf(percent, sizeof(percent), "%3d%%", static_cast<int>(part * 100));
     line += "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "] " + percent +
-            " " + FormatBytes(done_bytes) + " of " + FormatBytes(total_);
+            " " + HumanBytes(done_bytes) + " of " + HumanBytes(total_);
   } else {
-    line += FormatBytes(done_bytes);
+    line += HumanBytes(done_bytes);
   }
-  if (rate > 0) line += ", " + FormatBytes(static_cast<int64_t>(rate)) + "/s";
+  if (rate > 0) line += ", " + HumanBytes(static_cast<int64_t>(rate)) + "/s";
   if (rate > 0 && total_ > done_bytes) {
     line +=
         ", " +

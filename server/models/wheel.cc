@@ -89,7 +89,7 @@ absl::Status Wheel::ReadMember(const std::string& name, int64_t limit, Sink sink
   if (!member.ok()) return member.status();
   if (member->size > limit) {
     return ZipError(path_, name + " is larger than allowed",
-                    FormatBytes(member->size) + ", limit " + FormatBytes(limit));
+                    HumanBytes(member->size) + ", limit " + HumanBytes(limit));
   }
   if (member->size > kRatioFreeBytes &&
       member->size / kMaxRatio > std::max<int64_t>(member->compressed_size, 1)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/tokenizer/utf8.h"
 #include "server/openai/json_writer.h"
 
 namespace hexad {
@@ -69,11 +70,6 @@ void WriteCompletionLogprobs(std::span<const TextLogprob> tokens, int64_t text_o
 }
 
 }  // namespace
-
-int64_t CountCharacters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 std::string ErrorEvent(const HttpError& error) {
   std::string event = "data: ";

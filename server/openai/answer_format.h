@@ -63,7 +63,4 @@ class AnswerFormat final {
   std::string chunk_start_;  // up to the elements of choices
 };
 
-// Characters (code points) of valid UTF-8.
-int64_t CountCharacters(std::string_view text);
-
 }  // namespace hexad

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/tokenizer/utf8.h"
 #include "server/http/http_message.h"
 
 namespace hexad {
