@@ -239,7 +239,7 @@ void Daemon::SayReady() {
     grpc.port = static_cast<uint16_t>(grpc_->port());
     out_ << "gRPC at " << grpc.ToString() << "\n";
   }
-  out_ << "Try: curl " << url << "/v1/chat/completions -H 'content-type: application/json' "
+  out_ << "Try:\n  curl " << url << "/v1/chat/completions -H 'content-type: application/json' "
        << (authenticator_->open() ? "" : "-H \"authorization: Bearer $HEXAD_API_KEY\" ")
        << "-d '{\"model\":\"" << config.models.front().name
        << "\",\"messages\":[{\"role\":\"user\",\"content\":\"Tell me a short story.\"}],"

@@ -111,6 +111,24 @@ absl::Status CheckLengths(CallState& state, const LoadedModel& model, const char
   return absl::OkStatus();
 }
 
+absl::Status CheckTokenIds(const GenerateCall& call, const Tokenizer& tokenizer) {
+  const auto check = [&](TokenId token, const char* field) {
+    const auto id = static_cast<int32_t>(token);
+    if (id >= 0 && id < tokenizer.vocab_size()) return absl::OkStatus();
+    return WithParam(absl::InvalidArgumentError(
+                         absl::StrFormat("%s names token %d; this model has tokens 0 to %d", field,
+                                         id, tokenizer.vocab_size() - 1)),
+                     field);
+  };
+  for (const auto& [token, bias] : call.sampling.logit_bias) {
+    if (absl::Status status = check(token, "logit_bias"); !status.ok()) return status;
+  }
+  for (const TokenId token : call.stop_tokens) {
+    if (absl::Status status = check(token, "stop_token_ids"); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 // Distinct streams of random numbers for the choices of one seed; the first is the seed's own.
 uint64_t SeedOfChoice(uint64_t seed, int32_t choice) {
   return seed + static_cast<uint64_t>(choice) * 0x9e3779b97f4a7c15u;
@@ -135,14 +153,7 @@ absl::StatusOr<std::vector<RequestSpec>> Prepare(
       !status.ok()) {
     return status;
   }
-  for (const auto& [token, bias] : call.sampling.logit_bias) {
-    if (static_cast<int32_t>(token) >= tokenizer.vocab_size()) {
-      return WithParam(absl::InvalidArgumentError(absl::StrFormat(
-                           "logit_bias names token %d; this model has tokens 0 to %d",
-                           static_cast<int32_t>(token), tokenizer.vocab_size() - 1)),
-                       "logit_bias");
-    }
-  }
+  if (absl::Status status = CheckTokenIds(call, tokenizer); !status.ok()) return status;
 
   RequestSpec request;
   request.root_key = RootKey((*model)->model_digest, /*adapter_digest=*/"",

@@ -25,7 +25,8 @@ def test_generate_streams_the_text_of_http(daemon, client, stubs):
     with grpc.insecure_channel(daemon.grpc) as channel:
         stub = services.InferenceStub(channel)
         assert [m.name for m in stub.ListModels(pb.ListModelsRequest()).models] == [MODEL]
-        request = pb.GenerateRequest(model=MODEL, max_new_tokens=24)
+        request = pb.GenerateRequest(model=MODEL)
+        request.stop.max_tokens = 24
         request.messages.messages.add(role="user", content="Tell me a story about a cat.")
         request.sampling.temperature = 0
         text = ""

@@ -65,7 +65,7 @@ def test_sigterm_past_the_deadline_ends_streams_with_an_error():
 def test_keys():
     made = run("keys", "new", "--tenant", "acme")
     assert made.returncode == 0, made.stderr
-    key = re.search(r"hxd_\w+", made.stdout).group(0)
+    key = re.search(r"hxd_[\w-]+", made.stdout).group(0)
     line = re.search(r"^\s*- \{.*\}\s*$", made.stdout + made.stderr, re.M).group(0)
     with Daemon() as other:
         folder = pathlib.Path(other.folder.name)

@@ -161,7 +161,7 @@ def test_out_of_range_is_400_with_param(client, field, value):
 def test_what_is_not_supported_says_so(client, extra):
     with pytest.raises(openai.BadRequestError) as error:
         client.chat.completions.create(model=MODEL, messages=QUESTION, **extra)
-    assert error.value.param == next(iter(extra))
+    assert error.value.param.split(".")[0] == next(iter(extra))
 
 
 def test_too_long_prompt_is_400_with_both_numbers(client):
