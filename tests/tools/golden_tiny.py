@@ -22,8 +22,7 @@ STORY = "Once upon a time"
 CASES = [
     ("story", {"text": STORY}),
     ("prose", {"text": "The dog went to the market. Then"}),
-    ("token ids", {"tokens": [0, 300, 301, 302, 303, 304, 305, 306, 307, 308, 309, 310, 311, 312,
-                              313, 314, 315, 316]}),
+    ("token ids, no begin token", {"tokens": [347, 946, 16, 673, 429, 281, 266, 1031, 18, 422]}),
     ("other scripts", {"text": "naïve café, 你好, привет 🎉:"}),
     ("greeting", {"messages": [{"role": "user", "content": "Hello, my name is Mia."}]}),
     ("system and counting", {"messages": [
