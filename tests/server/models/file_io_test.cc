@@ -86,10 +86,10 @@ TEST(FileIo, SmallFilesAndMagic) {
 }
 
 TEST(FileIo, Sizes) {
-  EXPECT_EQ(FormatBytes(0), "0 B");
-  EXPECT_EQ(FormatBytes(999), "999 B");
-  EXPECT_EQ(FormatBytes(98362432), "98.4 MB");
-  EXPECT_EQ(FormatBytes(999950), "1.0 MB");
+  EXPECT_EQ(HumanBytes(0), "0 B");
+  EXPECT_EQ(HumanBytes(999), "999 B");
+  EXPECT_EQ(HumanBytes(98362432), "98.4 MB");
+  EXPECT_EQ(HumanBytes(999950), "1.0 MB");
 }
 
 TEST(Digest, KnownVectorsAndComparison) {
