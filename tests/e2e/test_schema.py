@@ -32,6 +32,8 @@ def allow_nulls(schema):
     schema = {key: allow_nulls(value) for key, value in schema.items()}
     if schema.get("nullable") is True and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
+        if "enum" in schema:
+            schema["enum"].append(None)
     return schema
 
 
