@@ -1,6 +1,8 @@
 # hexad_library(NAME x SRCS ... DEPS ...)   a static library; headers are included from the root
-# hexad_test(NAME x SRCS ... DEPS ... [TIMEOUT s])   one GoogleTest binary, run by ctest
-# hexad_fuzzer(NAME x SRCS ... DEPS ...)    one libFuzzer binary; corpus in tests/fuzz/corpus/x
+# hexad_test(NAME x SRCS ... DEPS ... [TIMEOUT s] [THREADS])   one GoogleTest binary, run by ctest.
+#   THREADS: it runs several, so it is of `thread_tests`, and of ctest's label threads: for TSan
+# hexad_fuzzer(NAME x SRCS ... DEPS ...)    one libFuzzer binary, of `fuzzers`; seeds in
+#   tests/fuzz/corpus/x
 function(hexad_library)
   cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
   if(ARG_SRCS)
@@ -18,7 +20,7 @@ function(hexad_test)
   if(NOT HEXAD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "NAME;TIMEOUT" "SRCS;DEPS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${ARG_NAME} PRIVATE HEXAD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
@@ -27,6 +29,13 @@ function(hexad_test)
     set(ARG_TIMEOUT 120)
   endif()
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_THREADS)
+    set_tests_properties(${ARG_NAME} PROPERTIES LABELS threads)
+    if(NOT TARGET thread_tests)
+      add_custom_target(thread_tests)
+    endif()
+    add_dependencies(thread_tests ${ARG_NAME})
+  endif()
 endfunction()
 
 function(hexad_fuzzer)
@@ -37,4 +46,8 @@ function(hexad_fuzzer)
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
   target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${ARG_NAME})
 endfunction()
