@@ -91,7 +91,8 @@ HttpError ToHttpError(const absl::Status& status) {
       break;
     default:
       set(500, "server_error", "internal_error");
-      error.message = "The server had an error while processing the request; its log has the cause.";
+      error.message =
+          "The server had an error while processing the request; its log has the cause.";
   }
   return error;
 }

@@ -18,11 +18,11 @@ absl::Status WithParam(absl::Status status, std::string_view param, std::string_
 absl::Status WithRetryAfter(absl::Status status, int seconds);
 
 struct HttpError {
-  int status = 500;      // HTTP status code
-  std::string type;      // "invalid_request_error", "server_error", ...
+  int status = 500;  // HTTP status code
+  std::string type;  // "invalid_request_error", "server_error", ...
   std::string message;
-  std::string param;     // empty: null on the wire
-  std::string code;      // empty: null on the wire
+  std::string param;            // empty: null on the wire
+  std::string code;             // empty: null on the wire
   int retry_after_seconds = 0;  // 0: no header
 };
 

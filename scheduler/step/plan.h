@@ -23,7 +23,7 @@ struct SlotOpen {
   SlotId slot{};
   RequestId request{};
   SamplingParams sampling;
-  int32_t min_new_tokens = 0;           // end-of-sequence tokens are masked below this output length
+  int32_t min_new_tokens = 0;  // end-of-sequence tokens are masked below this output length
   std::vector<TokenId> masked_until_min;  // which tokens those are
   // History for penalties: tokens known when the slot opens. What is sampled later is appended by
   // the executor itself.

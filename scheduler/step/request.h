@@ -15,10 +15,10 @@ namespace hexad {
 // Sampling is a function of (logits, history, seed, position) and of nothing else, so batching,
 // chunking, preemption and failover cannot change a token. Ranges are validated at the front end.
 struct SamplingParams {
-  float temperature = 1.0f;  // 0: greedy; ties go to the lowest token id
-  int32_t top_k = 0;         // 0: off
-  float top_p = 1.0f;        // 1: off
-  float min_p = 0.0f;        // 0: off
+  float temperature = 1.0f;         // 0: greedy; ties go to the lowest token id
+  int32_t top_k = 0;                // 0: off
+  float top_p = 1.0f;               // 1: off
+  float min_p = 0.0f;               // 0: off
   float repetition_penalty = 1.0f;  // over prompt and output
   float presence_penalty = 0.0f;    // over output
   float frequency_penalty = 0.0f;   // over output
@@ -29,8 +29,8 @@ struct SamplingParams {
 
 struct StopRules {
   int32_t max_new_tokens = 16;
-  int32_t min_new_tokens = 0;              // end-of-sequence tokens are masked until then
-  std::vector<TokenId> stop_tokens;        // end of sequence and the client's own; not emitted
+  int32_t min_new_tokens = 0;        // end-of-sequence tokens are masked until then
+  std::vector<TokenId> stop_tokens;  // end of sequence and the client's own; not emitted
   bool ignore_end_of_sequence = false;
 };
 
@@ -59,7 +59,7 @@ struct TokenLogprob {
 
 struct SampledToken {
   TokenId token{};
-  float logprob = 0;                      // of `token`, when asked for
+  float logprob = 0;                       // of `token`, when asked for
   std::vector<TokenLogprob> top_logprobs;  // descending
 };
 

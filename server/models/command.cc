@@ -119,8 +119,8 @@ int ListCommand(std::span<const std::string> args, const ModelsEnvironment& envi
   if (!models.ok()) return Fail(models.status(), err);
   std::vector<std::vector<std::string>> rows = {{"NAME", "SIZE", "LICENCE", "SOURCE", "PATH"}};
   for (const StoredModel& model : *models) {
-    rows.push_back({model.name, HumanBytes(model.size), model.licence, ShortSource(model.source),
-                    model.path});
+    rows.push_back(
+        {model.name, HumanBytes(model.size), model.licence, ShortSource(model.source), model.path});
   }
   for (const ModelEntry& entry : store->lock().models) {
     const bool here = std::any_of(models->begin(), models->end(),

@@ -38,10 +38,10 @@ TEST(ModelsCommand, HelpTeachesWithExamples) {
 
 TEST(ModelsCommand, TheCacheFollowsTheEnvironment) {
   ModelsEnvironment environment;
-  environment.home = "/home/a";
-  EXPECT_EQ(*ModelsFolder(environment), "/home/a/.cache/hexad/models");
+  environment.home = "/users/a";
+  EXPECT_EQ(*ModelsFolder(environment), "/users/a/.cache/hexad/models");
   environment.xdg_cache_home = "relative";
-  EXPECT_EQ(*ModelsFolder(environment), "/home/a/.cache/hexad/models");
+  EXPECT_EQ(*ModelsFolder(environment), "/users/a/.cache/hexad/models");
   environment.xdg_cache_home = "/xdg";
   EXPECT_EQ(*ModelsFolder(environment), "/xdg/hexad/models");
   environment.hexad_cache = "/disk";
