@@ -163,7 +163,9 @@ absl::StatusOr<std::vector<RequestSpec>> Prepare(
   request.sampling = call.sampling;
   request.stop.max_new_tokens = state.max_new_tokens;
   request.stop.min_new_tokens = std::min(call.min_new_tokens, state.max_new_tokens);
-  request.stop.stop_tokens = call.stop_tokens;
+  request.stop.stop_tokens = tokenizer.end_of_generation();
+  request.stop.stop_tokens.insert(request.stop.stop_tokens.end(), call.stop_tokens.begin(),
+                                  call.stop_tokens.end());
   request.stop.ignore_end_of_sequence = call.ignore_end_of_sequence;
   request.arrival = state.arrival;
 

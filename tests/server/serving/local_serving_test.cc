@@ -109,6 +109,7 @@ class LocalServingTest : public ::testing::Test {
     int32_t max_running = 8, max_waiting = 64, max_live_calls = 512, context = 512;
     absl::Duration timeout = absl::Minutes(1);
     bool dead = false;
+    double end_probability = 0;
     std::string planner = "wf_fcfs";
   };
 
@@ -130,6 +131,8 @@ class LocalServingTest : public ::testing::Test {
     emulated.speed_up = setup.speed_up;
     emulated.first_token = 'a';
     emulated.end_token = 'z' + 1;
+    emulated.end_of_sequence = TokenId{256};
+    emulated.end_probability = setup.end_probability;
     std::unique_ptr<Executor> executor = MakeEmulatedExecutor(std::move(emulated));
     if (setup.dead) executor = std::make_unique<DeadExecutor>(std::move(executor));
 
@@ -236,6 +239,27 @@ TEST_F(LocalServingTest, AStopStringEndsTheTextAndTheCount) {
   EXPECT_EQ(answer->text[0], whole.substr(0, cut));
   EXPECT_EQ(answer->finished[0], FinishReason::kStop);
   EXPECT_EQ(answer->usage.completion_tokens, static_cast<int32_t>(cut) + 3);
+}
+
+TEST_F(LocalServingTest, TheModelsEndOfSequenceEndsTheAnswerUnlessIgnored) {
+  ASSERT_TRUE(Make({.end_probability = 1}).ok());
+  GenerateCall call = Call("abc", 40);
+  auto answer = Run(call);
+  EXPECT_TRUE(answer->status.ok()) << answer->status;
+  EXPECT_EQ(answer->text[0], "");
+  EXPECT_EQ(answer->finished[0], FinishReason::kStop);
+  EXPECT_LE(answer->usage.completion_tokens, 1);
+
+  call.min_new_tokens = 5;
+  answer = Run(call);
+  EXPECT_EQ(answer->text[0].size(), 5u);
+  EXPECT_EQ(answer->finished[0], FinishReason::kStop);
+
+  call.min_new_tokens = 0;
+  call.ignore_end_of_sequence = true;
+  answer = Run(call);
+  EXPECT_EQ(answer->finished[0], FinishReason::kLength);
+  EXPECT_EQ(answer->usage.completion_tokens, 40);
 }
 
 TEST_F(LocalServingTest, ErrorsNameTheField) {
