@@ -48,6 +48,11 @@ Utf8Char DecodeUtf8(std::string_view text, size_t position) {
   return {Utf8Kind::kValid, static_cast<uint8_t>(lead.continuations + 1), code_point};
 }
 
+size_t ValidUtf8Length(std::string_view text, size_t position) {
+  const Utf8Char c = DecodeUtf8(text, position);
+  return c.kind == Utf8Kind::kValid ? c.length : 0;
+}
+
 void AppendUtf8(char32_t code_point, std::string& out) {
   if (code_point < 0x80) {
     out.push_back(static_cast<char>(code_point));

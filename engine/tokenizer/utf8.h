@@ -25,6 +25,8 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 // The character that starts at text[position]. Requires position < text.size().
 Utf8Char DecodeUtf8(std::string_view text, size_t position);
+// Bytes of the valid character at text[position], 1 to 4; 0 when what is there is invalid or cut.
+size_t ValidUtf8Length(std::string_view text, size_t position);
 // Appends the encoding of a scalar value; anything else as U+FFFD.
 void AppendUtf8(char32_t code_point, std::string& out);
 // The offset of the first byte that is not part of valid UTF-8; text.size() when all is.

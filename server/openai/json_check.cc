@@ -1,6 +1,6 @@
 #include "server/openai/json_check.h"
 
-#include "server/openai/json_writer.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace hexad {
 namespace {
@@ -159,7 +159,7 @@ class Checker final {
       } else if (byte < 0x20) {
         return Fail("control characters must be escaped in strings");
       } else {
-        const size_t size = Utf8SequenceSize(text_, at_);
+        const size_t size = ValidUtf8Length(text_, at_);
         if (size == 0) return Fail("invalid UTF-8");
         at_ += size;
       }

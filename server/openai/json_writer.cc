@@ -4,10 +4,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/tokenizer/utf8.h"
+
 namespace hexad {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr float kLargestFloat = 9999.0f;
 
 void AppendEscaped(unsigned char byte, std::string* out) {
@@ -36,31 +37,6 @@ void AppendEscaped(unsigned char byte, std::string* out) {
 }
 
 }  // namespace
-
-// Table 3-7 of the Unicode standard: no overlong forms, no surrogates, nothing above U+10FFFF.
-size_t Utf8SequenceSize(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  size_t size = 0;
-  unsigned char low = 0x80, high = 0xBF;
-  if (first >= 0xC2 && first <= 0xDF) {
-    size = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    size = 3;
-    if (first == 0xE0) low = 0xA0;
-    if (first == 0xED) high = 0x9F;
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    size = 4;
-    if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F;
-  }
-  if (size == 0 || at + size > text.size() || byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return size;
-}
 
 void JsonWriter::BeforeValue() {
   if (needs_comma_) out_->push_back(',');
@@ -94,7 +70,7 @@ JsonWriter& JsonWriter::String(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const bool escape = byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7F;
-    const size_t size = escape ? 0 : Utf8SequenceSize(text, i);
+    const size_t size = escape ? 0 : ValidUtf8Length(text, i);
     if (size > 0) {
       i += size;
       continue;
@@ -103,7 +79,7 @@ JsonWriter& JsonWriter::String(std::string_view text) {
     if (escape) {
       AppendEscaped(byte, out_);
     } else {
-      out_->append(kReplacement);
+      out_->append(kReplacementCharacter);
     }
     plain = ++i;
   }

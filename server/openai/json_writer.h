@@ -9,9 +9,6 @@
 
 namespace hexad {
 
-// Bytes of the well-formed UTF-8 sequence at text[at], 1 to 4; 0 when it is malformed or cut.
-size_t Utf8SequenceSize(std::string_view text, size_t at);
-
 class JsonWriter final {
  public:
   explicit JsonWriter(std::string* out) : out_(out) {}
