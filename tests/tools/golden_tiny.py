@@ -143,7 +143,7 @@ def main():
         ids = model.prompt(case)
         out, leads, first = model.greedy(ids, SHORT)
         cases.append({"name": name, **case, "prompt_tokens": ids, "tokens": out,
-                      "text": model.text(out), "ended": out[-1] == model.eos,
+                      "answer": model.text(out), "ended": out[-1] == model.eos,
                       "lead_over_second": leads, "first_top5": first})
         print(f"{name}: {len(ids)} + {len(out)} tokens, smallest lead {min(leads)}: "
               f"{model.text(out)!r}")
