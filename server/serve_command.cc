@@ -4,9 +4,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -42,6 +43,17 @@ struct ServeFlags {
   bool offline = false;
 };
 
+// The signals that Daemon::Wait() takes.
+sigset_t DaemonSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kEngineFailedSignal}) {
+    sigaddset(&signals, signal);
+  }
+  return signals;
+}
+
+// What the file says and the command line overrides.
 absl::StatusOr<Configuration> MakeConfiguration(const ServeFlags& flags) {
   auto loaded = flags.config.empty() ? absl::StatusOr<Configuration>(DefaultConfiguration())
                                      : LoadConfiguration(flags.config);
@@ -126,29 +138,33 @@ HttpServerOptions HttpOptionsOf(const Config& config, Metrics& metrics) {
 
 class Daemon final {
  public:
-  Daemon(Configuration configuration, std::string config_path, std::ostream& out)
+  Daemon(Configuration configuration, ServeFlags flags, std::ostream& out)
       : written_(configuration.fixed),
         configuration_(std::move(configuration)),
-        config_path_(std::move(config_path)),
+        flags_(std::move(flags)),
         out_(out),
         log_({.level = configuration_.reloadable.log_level,
               .format = configuration_.fixed.log_format}),
         metrics_({.version = kVersion}) {}
+  ~Daemon() { DropGrpcLog(); }  // gRPC has threads that outlive the server and the log
 
-  absl::Status Start(const ModelsEnvironment& environment, bool offline, std::ostream& err);
+  absl::Status Start(const ModelsEnvironment& environment, std::ostream& err);
   // Until a signal; the exit status.
   int Wait();
 
  private:
-  absl::Status StartServing(const ModelsEnvironment& environment, bool offline, std::ostream& err);
+  absl::Status StartServing(const ModelsEnvironment& environment, std::ostream& err);
   absl::Status StartFrontEnds();
   void SayReady();
   void Reload();
-  void Stop();
+  void Drain(const sigset_t& signals);
+  void Stop(const sigset_t& signals);
+  [[noreturn]] void ExitForDeadEngine();
 
-  const Config written_;         // as the file says, to tell what a reload would change
+  const Config written_;         // as file and flags say, to tell what a reload would change
   Configuration configuration_;  // with the models' sources resolved
-  const std::string config_path_;
+  const ServeFlags flags_;
+  bool first_model_chats_ = false;
   std::ostream& out_;
   Logger log_;
   Metrics metrics_;
@@ -158,7 +174,7 @@ class Daemon final {
   std::unique_ptr<GrpcServer> grpc_;
 };
 
-absl::Status Daemon::Start(const ModelsEnvironment& environment, bool offline, std::ostream& err) {
+absl::Status Daemon::Start(const ModelsEnvironment& environment, std::ostream& err) {
   const AuthConfig& auth = configuration_.fixed.auth;
   if (auth.kind == AuthConfig::Kind::kKeys) {
     auto authenticator = Authenticator::FromFile(auth.keys_file);
@@ -168,23 +184,26 @@ absl::Status Daemon::Start(const ModelsEnvironment& environment, bool offline, s
   } else {
     authenticator_ = Authenticator::Open();
   }
-  absl::Status status = StartServing(environment, offline, err);
+  absl::Status status = StartServing(environment, err);
   if (status.ok()) status = StartFrontEnds();
   if (status.ok()) SayReady();
   return status;
 }
 
-absl::Status Daemon::StartServing(const ModelsEnvironment& environment, bool offline,
-                                  std::ostream& err) {
+absl::Status Daemon::StartServing(const ModelsEnvironment& environment, std::ostream& err) {
   Config& config = configuration_.fixed;
   auto store = OpenModelStore(environment, /*lock_path=*/"", DownloadLimits{});
   if (!store.ok()) return store.status();
   Progress progress(err, environment.terminal);
-  if (absl::Status status = ResolveModels(config, *store, !offline, progress, log_); !status.ok()) {
-    return status;
-  }
+  absl::Status resolved = ResolveModels(config, *store, !flags_.offline, progress, log_);
+  if (!resolved.ok()) return resolved;
+  // Before the first thread that stays, so that all inherit the mask and only Wait() takes the
+  // signals; after the downloads, which a signal ends like any program.
+  const sigset_t signals = DaemonSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   auto parts = LoadServing(config, log_);
   if (!parts.ok()) return parts.status();
+  first_model_chats_ = parts->models.front()->chat_template != nullptr;
 
   LocalServingOptions options;
   options.planner = config.planner;
@@ -239,20 +258,19 @@ void Daemon::SayReady() {
     grpc.port = static_cast<uint16_t>(grpc_->port());
     out_ << "gRPC at " << grpc.ToString() << "\n";
   }
-  out_ << "Try:\n  curl " << url << "/v1/chat/completions -H 'content-type: application/json' "
+  const char* path = first_model_chats_ ? "/v1/chat/completions" : "/v1/completions";
+  const char* input = first_model_chats_
+                          ? R"("messages":[{"role":"user","content":"Tell me a short story."}])"
+                          : R"("prompt":"Once upon a time")";
+  out_ << "Try:\n  curl " << url << path << " -H 'content-type: application/json' "
        << (authenticator_->open() ? "" : "-H \"authorization: Bearer $HEXAD_API_KEY\" ")
-       << "-d '{\"model\":\"" << config.models.front().name
-       << "\",\"messages\":[{\"role\":\"user\",\"content\":\"Tell me a short story.\"}],"
-       << "\"max_tokens\":100}'\n"
+       << "-d '{\"model\":\"" << config.models.front().name << "\"," << input
+       << ",\"max_tokens\":100}'\n"
        << std::flush;
 }
 
 int Daemon::Wait() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kEngineFailedSignal}) {
-    sigaddset(&signals, signal);
-  }
+  const sigset_t signals = DaemonSignals();
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
@@ -260,27 +278,24 @@ int Daemon::Wait() {
       Reload();
       continue;
     }
-    if (signal == kEngineFailedSignal) {
-      log_.Error("the engine is dead; exiting so that a supervisor can start it again");
-      // Its threads may be stuck in the engine: nothing can be joined.
-      _exit(1);
-    }
+    if (signal == kEngineFailedSignal) ExitForDeadEngine();
     log_.Info("stopping",
               {{"drain_deadline", absl::FormatDuration(configuration_.fixed.drain_deadline)}});
-    Stop();
+    Stop(signals);
     return 0;
   }
 }
 
+void Daemon::ExitForDeadEngine() {
+  log_.Error("the engine is dead; exiting so that a supervisor can start it again");
+  // Its threads may be stuck in the engine: nothing can be joined.
+  _exit(1);
+}
+
 void Daemon::Reload() {
-  if (absl::Status keys = authenticator_->Reload(); !keys.ok()) {
-    log_.Error("reload refused: the keys stay as they were", {{"cause", keys}});
-    return;
-  }
-  if (config_path_.empty()) return log_.Info("reloaded", {{"what", "keys"}});
-  auto loaded = LoadConfiguration(config_path_);
+  auto loaded = MakeConfiguration(flags_);
   if (!loaded.ok()) {
-    log_.Error("reload refused: the configuration stays as it was", {{"cause", loaded.status()}});
+    log_.Error("reload refused: everything stays as it was", {{"cause", loaded.status()}});
     return;
   }
   if (const auto changes = FixedChanges(written_, loaded->fixed); !changes.empty()) {
@@ -288,16 +303,42 @@ void Daemon::Reload() {
                {{"fields", absl::StrJoin(changes, ", ")}});
     return;
   }
+  if (absl::Status keys = authenticator_->Reload(); !keys.ok()) {
+    log_.Error("reload refused: everything stays as it was", {{"cause", keys}});
+    return;
+  }
+  for (const std::string& warning : authenticator_->warnings()) log_.Warn(warning);
   configuration_.reloadable = loaded->reloadable;
   log_.SetLevel(configuration_.reloadable.log_level);
   serving_->SetQuotas(QuotasOf(configuration_.reloadable));
-  log_.Info("reloaded", {{"file", config_path_}});
+  log_.Info("reloaded", {{"file", flags_.config.empty() ? "(none)" : flags_.config}});
+}
+
+// Waits for the running calls. A second signal ends them at once; a dead engine, whose calls would
+// never end, ends the process.
+void Daemon::Drain(const sigset_t& signals) {
+  std::atomic<bool> drained = false;
+  std::thread listener([&] {
+    while (true) {
+      int signal = 0;
+      if (sigwait(&signals, &signal) != 0) continue;
+      if (drained) return;
+      if (signal == kEngineFailedSignal) ExitForDeadEngine();
+      if (signal == SIGHUP) continue;
+      log_.Info("ending the running requests at once");
+      serving_->Drain(absl::InfinitePast());
+    }
+  });
+  serving_->Drain(absl::Now() + configuration_.fixed.drain_deadline);
+  drained = true;
+  pthread_kill(listener.native_handle(), SIGTERM);  // wakes it
+  listener.join();
 }
 
 // Unready first, then what runs may end, then the doors close.
-void Daemon::Stop() {
+void Daemon::Stop(const sigset_t& signals) {
   if (grpc_ != nullptr) grpc_->SetServing(false);
-  serving_->Drain(absl::Now() + configuration_.fixed.drain_deadline);
+  Drain(signals);
   // The answers are complete; clients may need a moment to take them.
   constexpr absl::Duration kFlush = absl::Seconds(5);
   http_->Stop(kFlush);
@@ -306,7 +347,6 @@ void Daemon::Stop() {
   http_.reset();
   serving_.reset();
   log_.Info("stopped");
-  DropGrpcLog();  // gRPC has threads that outlive the server and the log
 }
 
 }  // namespace
@@ -315,8 +355,9 @@ int ServeCommand(std::span<const std::string> args, const ModelsEnvironment& env
                  std::ostream& out, std::ostream& err) {
   ServeFlags flags;
   FlagSet set("hexad serve [options]",
-              "Serves models over the OpenAI HTTP API and gRPC until SIGTERM, which lets running "
-              "requests finish. SIGHUP reads keys and the reloadable settings again.",
+              "Serves models over the OpenAI HTTP API and gRPC until SIGTERM or Ctrl-C, which let "
+              "running\nrequests finish (a second one ends them). SIGHUP reads keys and the "
+              "reloadable settings again.",
               kExamples);
   set.Add("config", &flags.config, "FILE", "YAML configuration; every field: hexad config explain");
   set.Add("model", &flags.model, "MODEL", "serve only this: a file, a known name, or a source");
@@ -339,16 +380,13 @@ int ServeCommand(std::span<const std::string> args, const ModelsEnvironment& env
     err << "hexad serve: " << std::string(configuration.status().message()) << "\n";
     return 1;
   }
-  // Before any thread: all of them inherit the mask, and only Wait() takes the signals.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kEngineFailedSignal, SIGPIPE}) {
-    sigaddset(&signals, signal);
-  }
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  sigset_t broken_pipe;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
 
-  Daemon daemon(*std::move(configuration), flags.config, out);
-  if (absl::Status status = daemon.Start(environment, flags.offline, err); !status.ok()) {
+  Daemon daemon(*std::move(configuration), flags, out);
+  if (absl::Status status = daemon.Start(environment, err); !status.ok()) {
     err << "hexad serve: " << std::string(status.message()) << "\n";
     return 1;
   }

@@ -1,5 +1,7 @@
 #include "server/auth/keys_command.h"
 
+#include <algorithm>
+
 #include "server/auth/auth.h"
 
 namespace hexad {
@@ -27,7 +29,9 @@ bool TakeOption(std::span<const std::string> args, const std::string& option, si
 }  // namespace
 
 int RunKeysCommand(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h" || args[0] == "help")) {
+  const auto asks_for_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if ((!args.empty() && args[0] == "help") ||
+      std::any_of(args.begin(), args.end(), asks_for_help)) {
     out << kUsage;
     return 0;
   }

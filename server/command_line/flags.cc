@@ -165,6 +165,7 @@ std::string FlagSet::Help() const {
     help += "\n";
   }
   if (!examples_.empty()) help += "\nExamples:\n" + examples_;
+  if (help.back() != '\n') help += '\n';
   return help;
 }
 

@@ -1,5 +1,7 @@
 #include "server/config/config_command.h"
 
+#include <algorithm>
+
 #include "server/config/config.h"
 #include "server/config/probe.h"
 #include "server/config/values.h"
@@ -47,7 +49,8 @@ int ExplainOne(const std::string& field, std::ostream& out, std::ostream& err) {
 int RunConfigCommand(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   const std::string command = args.empty() ? "" : args[0];
   const std::string* operand = args.size() > 1 ? &args[1] : nullptr;
-  if (command == "--help" || command == "-h" || command == "help") {
+  const auto asks_for_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if (command == "help" || std::any_of(args.begin(), args.end(), asks_for_help)) {
     out << kUsage;
     return 0;
   }

@@ -62,6 +62,33 @@ def test_sigterm_past_the_deadline_ends_streams_with_an_error():
         assert d.process.wait(30) == 0, d.log()
 
 
+def test_a_second_sigterm_ends_streams_at_once():
+    with Daemon(drain="1h") as d:
+        client = openai.OpenAI(base_url=d.url + "/v1", api_key="none", max_retries=0)
+        stream = client.chat.completions.create(
+            model=MODEL, messages=QUESTION, stream=True,
+            extra_body={"ignore_eos": True, "min_tokens": 1900, "max_tokens": 1900})
+        next(iter(stream))
+        d.process.send_signal(signal.SIGTERM)
+        assert wait_for(lambda: "stopping" in d.log()), d.log()
+        d.process.send_signal(signal.SIGTERM)
+        with pytest.raises(openai.APIError, match="shutting down"):
+            for _ in stream:
+                pass
+        assert d.process.wait(30) == 0, d.log()
+
+
+@pytest.mark.parametrize("command", [
+    "serve", "chat", "bench", "models", "models pull", "models list", "models inspect", "models rm",
+    "config", "config print", "config check", "config explain", "config schema", "config probe",
+    "keys", "keys new"])
+def test_every_command_has_help(command):
+    done = run(*command.split(), "--help")
+    assert done.returncode == 0, done.stderr
+    assert "usage: hexad " + command.split()[0] in done.stdout.lower()
+    assert done.stdout.endswith("\n") and not done.stderr
+
+
 def test_keys():
     made = run("keys", "new", "--tenant", "acme")
     assert made.returncode == 0, made.stderr
@@ -187,6 +214,13 @@ def test_sighup_reloads_whole_or_not_at_all():
         d.process.send_signal(signal.SIGHUP)
         assert wait_for(lambda: "nonsense" in d.log()), d.log()
         assert httpx.get(d.url + "/health").status_code == 200
+
+
+def test_sighup_keeps_what_the_command_line_overrides():
+    with Daemon(args=["--http", "localhost:0", "--model", str(MODEL_FILE)]) as d:
+        d.process.send_signal(signal.SIGHUP)
+        assert wait_for(lambda: "reload" in d.log()), d.log()
+        assert "reloaded" in d.log() and "refused" not in d.log(), d.log()
 
 
 def wait_for(condition, seconds=20):

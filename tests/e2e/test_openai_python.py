@@ -36,6 +36,22 @@ def test_chat_is_words(client):
     assert isinstance(usage.prompt_tokens_details.cached_tokens, int)
 
 
+def test_an_answer_ends_by_itself(client):
+    """At the model's end of sequence, which is no part of the text; ignore_eos goes past it."""
+    options = dict(model=MODEL, messages=[{"role": "user", "content": "Who are you?"}],
+                   temperature=0, max_tokens=400)
+    answer = client.chat.completions.create(**options)
+    assert answer.choices[0].finish_reason == "stop"
+    assert 0 < answer.usage.completion_tokens < 400
+    assert "<|" not in answer.choices[0].message.content
+    _, chunks = text_of(client.chat.completions.create(stream=True, **options))
+    assert [c.choices[0].finish_reason for c in chunks][-1] == "stop"
+    past = client.chat.completions.create(extra_body={"ignore_eos": True}, **options)
+    assert past.choices[0].finish_reason == "length"
+    assert past.usage.completion_tokens == 400
+    assert past.choices[0].message.content.startswith(answer.choices[0].message.content)
+
+
 def test_stream_says_the_same_as_one_answer(client):
     options = dict(model=MODEL, messages=QUESTION, temperature=0, max_tokens=40)
     whole = client.chat.completions.create(**options)

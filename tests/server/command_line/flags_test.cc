@@ -64,6 +64,7 @@ TEST(Flags, HelpShowsDefaultsAndExamplesAndWinsOverErrors) {
   EXPECT_THAT(flags.Help(), HasSubstr("--requests N"));
   EXPECT_THAT(flags.Help(), HasSubstr("how many [10]"));
   EXPECT_THAT(flags.Help(), HasSubstr("Examples:\n  hexad x --rate 2"));
+  EXPECT_EQ(flags.Help().back(), '\n');
   const std::vector<std::string> args = {"--nonsense", "--help"};
   const auto parsed = flags.Parse(args);
   ASSERT_TRUE(parsed.ok());

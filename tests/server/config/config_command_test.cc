@@ -38,6 +38,9 @@ TEST(ConfigCommandTest, Commands) {
   EXPECT_THAT(RunConfig({"explain", "limits.max_body"}).out, HasSubstr("Default: 32MiB"));
   EXPECT_THAT(RunConfig({"check", kConfigs + "laptop.yaml"}).out, HasSubstr("laptop.yaml: ok\n"));
   EXPECT_THAT(RunConfig({"help"}).out, HasSubstr("usage: hexad config"));
+  for (const char* command : {"print", "check", "explain", "schema", "probe"}) {
+    EXPECT_THAT(RunConfig({command, "--help"}).out, HasSubstr("usage: hexad config")) << command;
+  }
   for (const auto& args : std::vector<std::vector<std::string>>{{"print"}, {"schema"}, {"probe"}}) {
     EXPECT_EQ(RunConfig(args).exit_status, 0);
     EXPECT_EQ(RunConfig(args).err, "");
