@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 ARGS ?=
 SECONDS_EACH ?= 300
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-slow e2e fuzz lint lint-all bench clean
+.PHONY: help serve build test test-slow tsan e2e fuzz lint lint-all bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,19 +20,24 @@ test: ## every unit test under the address and undefined-behaviour sanitizers
 	@deploy/build dev
 	@ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
-test-slow: ## the long property tests, in release
+test-slow: ## the long property tests and the numerics, in release
 	@deploy/bootstrap test
-	@deploy/build release-tests
-	@ctest --test-dir build/release-tests --output-on-failure -j $(JOBS)
+	@deploy/build release-tests release_tests
+	@ctest --test-dir build/release-tests --output-on-failure -L release -j $(JOBS)
+
+tsan: ## the tests that run several threads, under the thread sanitizer
+	@deploy/bootstrap test
+	@deploy/build tsan thread_tests
+	@ctest --test-dir build/tsan --output-on-failure -L threads -j $(JOBS)
 
 e2e: ## the real daemon under the official OpenAI clients for Python and Node
 	@deploy/bootstrap test
-	@deploy/build release hexad
-	@tests/e2e/run build/release/server/hexad
+	@deploy/build release-tests hexad
+	@tests/e2e/run build/release-tests/server/hexad
 
 fuzz: ## each fuzzer for SECONDS_EACH seconds
 	@deploy/bootstrap test lint
-	@deploy/build fuzz
+	@deploy/build fuzz fuzzers
 	@tests/fuzz/run build/fuzz $(SECONDS_EACH)
 
 lint: ## format, shell, YAML and static checks of what changed

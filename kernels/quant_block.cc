@@ -193,6 +193,7 @@ void UnpackQuantBlock(DType type, const void* data, QuantBlock& out) {
   }
   const float d = HalfToFloat(out.d), m = HalfToFloat(out.m);
   const bool subtract = Info(type).block_values == 256;
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): required to be a type with groups.
   const int groups = Info(type).block_values / QuantGroup(type);
   for (int i = 0; i < groups; ++i) {
     out.scale[i] = d * static_cast<float>(out.scale_multiplier[i]);

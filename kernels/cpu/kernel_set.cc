@@ -3,6 +3,8 @@
 #include "kernels/matmul.h"
 
 #if defined(HEXAD_AVX2)
+#include <cpuid.h>
+
 #include "kernels/cpu/avx2.h"
 #endif
 
@@ -22,12 +24,22 @@ const KernelSet kAvx2Kernels = {
     .silu_gate = Avx2SiluGate,
     .gelu_gate = Avx2GeluGate,
 };
+
+namespace {
+
+// Asked of the processor itself: clang's __builtin_cpu_supports does not know the name.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+}  // namespace
 #endif
 
 const KernelSet& Kernels() {
 #if defined(HEXAD_AVX2)
-  static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("f16c");
+  static const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c();
   if (avx2) return kAvx2Kernels;
 #endif
   return kPortableKernels;

@@ -160,7 +160,7 @@ TemplateValue Interpreter::EvaluateFilter(const Expression& expression,
   const Expression* inner = expression.children[0].get();
   TemplateValue value;
   if (inner == nullptr) {
-    value = *input;  // the text of a filter block or set block
+    if (input != nullptr) value = *input;  // the text of a filter block or set block
   } else if (inner->kind == Op::kFilter) {
     value = EvaluateFilter(*inner, input);
   } else {
@@ -197,6 +197,7 @@ TemplateValue Interpreter::Call(const TemplateValue& callee, const TemplateArgum
     return Fail(absl::StrFormat("'%s' object is not callable", callee.TypeName()));
   }
   // Held, since the call may replace the variable that held it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const TemplateValue held = callee;
   return static_cast<RuntimeObject&>(held.object()).Call(*this, arguments);
 }

@@ -20,7 +20,7 @@ constexpr auto kMaxRetryDelay = std::chrono::milliseconds(30000);
 void Pause(std::chrono::milliseconds time) {
   std::mutex mutex;
   std::condition_variable never;
-  std::unique_lock lock(mutex);
+  std::unique_lock lock(mutex);  // cppcheck-suppress localMutex
   never.wait_for(lock, time, [] { return false; });
 }
 

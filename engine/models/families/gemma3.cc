@@ -19,7 +19,8 @@ void FillGemma3(MetadataReader& reader, TransformerSpec& spec) {
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden_size));
   // norm_weight_offset stays 0: the converter to GGUF adds the 1 to every norm's weight.
   if (spec.num_layers == kLayersOf27B) {
-    spec.attention_scale = 1.0f / std::sqrt(static_cast<float>(spec.hidden_size / spec.num_heads));
+    const int32_t width = spec.hidden_size / spec.num_heads;
+    spec.attention_scale = 1.0f / std::sqrt(static_cast<float>(width));
   }
 
   AttentionGroup global;
