@@ -20,7 +20,8 @@ struct CallArrived {
   WorkflowId workflow{};
   std::string tenant;
   std::string model;
-  std::string agent;  // empty when unknown
+  std::string agent;            // empty when unknown
+  bool whole_workflow = false;  // no other call belongs to it: it ends with this one
   int32_t prompt_tokens = 0;
   int32_t max_output_tokens = 0;
   int32_t num_choices = 1;

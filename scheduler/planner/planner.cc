@@ -44,6 +44,7 @@ void Planner::OnCallArrived(const CallArrived& arrived, absl::Time now) {
   if (workflow.live_calls == 0) idle_.erase({workflow.last_active, arrived.workflow});
   ++workflow.live_calls;
   workflow.last_active = now;
+  if (arrived.whole_workflow) workflow.ended = true;
 }
 
 void Planner::OnWorkflowEnded(WorkflowId id) {

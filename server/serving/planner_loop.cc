@@ -54,6 +54,7 @@ void PlannerLoop::OnMessage(PreparedCall call) {
   CallArrived arrived;
   arrived.call = state.id;
   arrived.workflow = WorkflowOf(state);
+  arrived.whole_workflow = state.call.workflow.workflow.empty();
   arrived.tenant = state.call.tenant;
   arrived.model = state.model->name;
   arrived.agent = state.call.workflow.agent;

@@ -43,6 +43,7 @@ ReplicaLoop::ReplicaLoop(std::string name, BatcherConfig config, std::unique_ptr
       log_(log),
       batcher_(std::move(config), executor->shape().kv, executor->pool_blocks(), CostModel()),
       max_sequence_tokens_(batcher_.max_sequence_tokens()),
+      watch_(kStuckAfter),
       reported_(batcher_.stats()),
       emitter_({.stop_at =
                     [this](RequestId request, int32_t tokens) {
@@ -66,10 +67,7 @@ void ReplicaLoop::Cancel(const CallState& call) {
 void ReplicaLoop::Run() {
   std::vector<Message> messages;
   while (true) {
-    // While a step runs, wake now and then to see whether it is stuck.
-    const absl::Time wake = oldest_step_start_ == absl::InfiniteFuture()
-                                ? batcher_.NextWake()
-                                : std::min(batcher_.NextWake(), oldest_step_start_ + kStuckAfter);
+    const absl::Time wake = std::min(batcher_.NextWake(), watch_.NextWake());
     if (!mailbox_.Take(&messages, std::max(wake, absl::UnixEpoch()))) return;
     for (Message& message : messages) {
       std::visit([this](auto& value) { OnMessage(std::move(value)); }, message);
@@ -124,13 +122,13 @@ void ReplicaLoop::OnMessage(StepMessage message) {
           absl::StrFormat("worker %s failed %d steps in a row", name_, consecutive_failures_));
     }
   }
-  oldest_step_start_ = batcher_.stats().steps_in_flight > 0 ? now : absl::InfiniteFuture();
+  watch_.Ended(now, batcher_.stats().steps_in_flight);
 }
 
 void ReplicaLoop::PlanSteps() {
   while (std::optional<StepPlan> plan = batcher_.Plan(absl::Now())) {
     const StepId step = plan->step;
-    oldest_step_start_ = std::min(oldest_step_start_, absl::Now());
+    watch_.Started(absl::Now());
     const StepShape shape = batcher_.stats().last_step;
     metrics_.OnStep(shape.prefill_tokens, shape.decode_rows);
     executor_->Submit(*std::move(plan), [this, step](StepEnd result) {
@@ -145,7 +143,7 @@ void ReplicaLoop::SendEvents() {
 }
 
 void ReplicaLoop::CheckStuck(absl::Time now) {
-  if (failed_ || now - oldest_step_start_ < kStuckAfter) return;
+  if (failed_ || !watch_.IsStuck(now)) return;
   failed_ = true;
   hooks_.engine_failed(absl::StrFormat("worker %s has not finished a step for %s", name_,
                                        absl::FormatDuration(kStuckAfter)));

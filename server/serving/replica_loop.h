@@ -22,6 +22,7 @@
 #include "server/serving/emitter.h"
 #include "server/serving/mailbox.h"
 #include "server/serving/planner_loop.h"
+#include "server/serving/step_watch.h"
 
 namespace hexad {
 
@@ -73,7 +74,7 @@ class ReplicaLoop final {
   int32_t max_sequence_tokens_ = 0;
   int32_t consecutive_failures_ = 0;
   bool failed_ = false;
-  absl::Time oldest_step_start_ = absl::InfiniteFuture();
+  StepWatch watch_;
   BatcherStats reported_;
 
   Mailbox<Message> mailbox_;

@@ -51,6 +51,23 @@ TEST(PlannerTest, RanksByWorkflowArrivalNotByCallArrival) {
               ::testing::AllOf(::testing::HasSubstr("3.000 s ago"), ::testing::HasSubstr("w1")));
 }
 
+TEST(PlannerTest, ACallThatIsAWorkflowByItselfLeavesNothingBehind) {
+  Planner planner({});
+  planner.On(Up(1), At(0));
+  for (uint64_t id = 1; id <= 3; ++id) {
+    CallArrived call = Call(id, /*workflow=*/id);
+    call.whole_workflow = true;
+    planner.On(call, At(1));
+  }
+  planner.On(CallDone{CallId{3}, FinishReason::kCancelled}, At(1));  // before it was placed
+  EXPECT_EQ(Turn(planner, "wf_fcfs", At(1)).assign.size(), 2u);
+  planner.On(CallDone{CallId{1}}, At(2));
+  planner.On(CallDone{CallId{2}}, At(2));
+  planner.CheckInvariants();
+  EXPECT_EQ(planner.live_workflows(), 0);
+  EXPECT_EQ(planner.NextWake(), absl::InfiniteFuture());
+}
+
 TEST(PlannerTest, CallFcfsRanksByCallArrival) {
   Planner planner({});
   planner.On(Up(1), At(0));
