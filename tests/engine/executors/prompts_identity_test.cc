@@ -33,7 +33,7 @@ constexpr int32_t kSharedTokens = 80;
 const std::vector<int32_t> kLengths = {3,  5,  9,  14, 15, 16,  17,  20,  29,  30, 31,
                                        32, 33, 40, 45, 46, 47,  48,  49,  60,  61, 63,
                                        64, 65, 80, 96, 97, 112, 127, 130, 257, 700};
-const std::vector<int32_t> kFewLengths = {12, 13, 28, 29, 44, 45, 60, 90, 99, 530};
+const std::vector<int32_t> kFewLengths = {12, 13, 28, 29, 44, 45, 90, 60, 99, 530};
 
 struct Variant {
   const char* name;
@@ -89,7 +89,6 @@ class Prompts {
       spec.sampling.temperature = temperature;
       spec.sampling.seed = 1000 + i;
       spec.stop.max_new_tokens = new_tokens_;
-      spec.rank = static_cast<double>(i % 3);
     }
     return specs;
   }
@@ -139,8 +138,9 @@ Answers AnswersOf(const Variant& variant, Batcher& batcher, Executor& executor,
     most_rows = std::max(most_rows, run->most_rows);
     answers.merge(run->answers);
   }
-  if (!variant.shared_keys) {
-    EXPECT_EQ(longest_row, variant.chunk_tokens);
+  if (!variant.shared_keys) {  // the others take their part of a step with a large target
+    const bool all_of_it = variant.max_running == 1 || variant.chunk_tokens == 16;
+    EXPECT_GE(longest_row, variant.chunk_tokens / (all_of_it ? 1 : 2));
   }
   EXPECT_LE(longest_row, variant.chunk_tokens);
   if (variant.max_running == 1) {
@@ -148,6 +148,9 @@ Answers AnswersOf(const Variant& variant, Batcher& batcher, Executor& executor,
   }
   if (variant.max_running > 1) {
     EXPECT_GT(most_rows, 2u);
+  }
+  if (variant.max_running > 1 && variant.chunk_tokens == 512 && !variant.small_pools) {
+    EXPECT_EQ(most_rows, specs.size());  // all in one step
   }
   return answers;
 }

@@ -46,11 +46,7 @@ class Runner {
     for (size_t turn = 0; finished_ < specs_.size() || !batcher_.idle(); ++turn) {
       if (turn > 100000) return absl::InternalError("the requests do not end");
       now_ += absl::Milliseconds(10);
-      if (turn % options_.arrive_every_turns == 0 && submitted_ < specs_.size()) {
-        if (batcher_.On(Submit{specs_[submitted_++]}, now_) != Outcome::kDone) {
-          return absl::InternalError("a request is refused");
-        }
-      }
+      if (const absl::Status status = SubmitArriving(turn); !status.ok()) return status;
       while (auto plan = batcher_.Plan(now_)) SubmitPlan(*std::move(plan));
       if (!in_flight_.empty()) {
         if (const absl::Status status = TakeResult(); !status.ok()) return status;
@@ -62,6 +58,16 @@ class Runner {
 
  private:
   using Sample = std::pair<RequestId, int32_t>;  // the output that a row's logits are for
+
+  absl::Status SubmitArriving(size_t turn) {
+    while (submitted_ < specs_.size()) {
+      if (options_.arrive_every_turns > 0 && submitted_ * options_.arrive_every_turns > turn) break;
+      if (batcher_.On(Submit{specs_[submitted_++]}, now_) != Outcome::kDone) {
+        return absl::InternalError("a request is refused");
+      }
+    }
+    return absl::OkStatus();
+  }
 
   void SubmitPlan(StepPlan plan) {
     for (const SlotOpen& open : plan.opened) requests_[open.slot] = open.request;

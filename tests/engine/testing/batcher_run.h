@@ -24,7 +24,8 @@ struct BatcherRun {
 };
 
 struct BatcherRunOptions {
-  size_t arrive_every_turns = 1;  // so many turns of the loop from one request to the next
+  // So many turns of the loop from one request to the next; 0: all at once.
+  size_t arrive_every_turns = 0;
   // What the steps are said to take, so that plans do not depend on the clock; 0: no observation.
   absl::Duration device_time;
 };
