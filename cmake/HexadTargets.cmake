@@ -1,6 +1,7 @@
 # hexad_library(NAME x SRCS ... DEPS ...)   a static library; headers are included from the root
 # hexad_test(NAME x SRCS ... DEPS ... [TIMEOUT s] [THREADS])   one GoogleTest binary, run by ctest.
-#   THREADS: it runs several, so it is of `thread_tests`, and of ctest's label threads: for TSan
+#   THREADS: it runs several, so it is of `thread_tests`, and of ctest's label threads: for TSan,
+#     which runs those of TSAN_FILTER alone, when given: numerics take it minutes and show it nothing
 #   RELEASE: optimised code is what counts, so it is of `release_tests` and ctest's label release
 # hexad_fuzzer(NAME x SRCS ... DEPS ...)    one libFuzzer binary, of `fuzzers`; seeds in
 #   tests/fuzz/corpus/x
@@ -21,7 +22,7 @@ function(hexad_test)
   if(NOT HEXAD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "THREADS;RELEASE" "NAME;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS;RELEASE" "NAME;TIMEOUT;TSAN_FILTER" "SRCS;DEPS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${ARG_NAME} PRIVATE HEXAD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
@@ -30,6 +31,9 @@ function(hexad_test)
     set(ARG_TIMEOUT 120)
   endif()
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_TSAN_FILTER AND HEXAD_SANITIZE STREQUAL "thread")
+    set_property(TEST ${ARG_NAME} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=${ARG_TSAN_FILTER}")
+  endif()
   foreach(group THREADS RELEASE)
     if(ARG_${group})
       string(TOLOWER ${group} label)
