@@ -70,9 +70,11 @@ class VllmModelMetrics final : public ModelMetrics {
     waiting_.Set(static_cast<double>(waiting));
     kv_usage_.Set(kv_usage);
   }
-  void OnStep(int64_t prompt_tokens, int64_t generated_tokens) override {
-    if (generated_tokens > 0) generation_tokens_.Increment(static_cast<double>(generated_tokens));
-    ObserveKnown(iteration_tokens_, static_cast<double>(prompt_tokens + generated_tokens));
+  void OnStep(int64_t prompt_tokens, int64_t decode_rows) override {
+    ObserveKnown(iteration_tokens_, static_cast<double>(prompt_tokens + decode_rows));
+  }
+  void OnGenerated(int64_t tokens) override {
+    if (tokens > 0) generation_tokens_.Increment(static_cast<double>(tokens));
   }
   void OnPrefixLookup(int64_t queried_tokens, int64_t hit_tokens) override {
     if (queried_tokens > 0) prefix_queries_.Increment(static_cast<double>(queried_tokens));

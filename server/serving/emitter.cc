@@ -90,6 +90,7 @@ void Emitter::OnTokens(Call& call, const TokenEvent& event, absl::Time now) {
   choice.last_token = now;
 
   std::string text;
+  const int32_t before = choice.output_tokens;
   for (const SampledToken& sampled : event.tokens) {
     ++choice.output_tokens;
     choice.pending.tokens.push_back(sampled.token);
@@ -104,6 +105,7 @@ void Emitter::OnTokens(Call& call, const TokenEvent& event, absl::Time now) {
       break;
     }
   }
+  metrics_.OnGenerated(choice.output_tokens - before);
   if (!text.empty()) Send(call, index, std::move(text));
 }
 
@@ -136,6 +138,7 @@ void Emitter::OnFinished(Call& call, const TokenEvent& event, absl::Time now) {
   call.worst = std::max(call.worst, event.reason);
   if (index == 0) call.usage.cached_tokens = event.cached_tokens;
   call.usage.completion_tokens += event.output_tokens;
+  metrics_.OnGenerated(event.output_tokens - choice.output_tokens);  // those without text
 
   RequestMetrics request;
   request.reason = event.reason;

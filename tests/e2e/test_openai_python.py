@@ -52,6 +52,16 @@ def test_an_answer_ends_by_itself(client):
     assert past.choices[0].message.content.startswith(answer.choices[0].message.content)
 
 
+@pytest.mark.parametrize("options", [
+    {"max_tokens": 1}, {"max_tokens": 30}, {"n": 3, "max_tokens": 9}, {"stop": "e"},
+    {"max_tokens": 400}])
+def test_metrics_count_the_tokens_of_the_answers(client, http, options):
+    name = "vllm:generation_tokens_total"
+    before = metric(http.get("/metrics").text, name)
+    answer = client.chat.completions.create(model=MODEL, messages=QUESTION, seed=5, **options)
+    assert metric(http.get("/metrics").text, name) - before == answer.usage.completion_tokens
+
+
 def test_stream_says_the_same_as_one_answer(client):
     options = dict(model=MODEL, messages=QUESTION, temperature=0, max_tokens=40)
     whole = client.chat.completions.create(**options)

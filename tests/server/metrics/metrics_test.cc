@@ -160,6 +160,7 @@ TEST_F(MetricsTest, RequestsCount) {
   model_.SetQueue(3, 4, 0.5);
   model_.OnStep(100, 2);
   model_.OnStep(0, 3);
+  model_.OnGenerated(5);
   model_.OnPrefixLookup(48, 32);
   model_.OnPreemption(2);
   model_.OnFirstToken(0.07);

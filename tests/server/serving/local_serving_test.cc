@@ -200,6 +200,8 @@ TEST_F(LocalServingTest, AnswersAChatAndCountsIt) {
   EXPECT_EQ(answer->text[0].size(), 20u);
   EXPECT_EQ(answer->finished[0], FinishReason::kLength);
   EXPECT_EQ(answer->tokens, 20);
+  EXPECT_THAT(metrics_.Render(), ::testing::ContainsRegex("vllm:generation_tokens_total.* 20\n"))
+      << "the first token, which the last prefill chunk samples, counts too";
 }
 
 TEST_F(LocalServingTest, TheSameSeedGivesTheSameTextAndAPrefixIsCached) {
