@@ -115,7 +115,7 @@ TenantQuotas::Limits QuotasOf(const ReloadableConfig& config) {
   return limits;
 }
 
-HttpServerOptions HttpOptionsOf(const Config& config, Metrics& metrics) {
+HttpServerOptions HttpOptionsOf(const Config& config, Metrics& metrics, Logger& log) {
   HttpServerOptions options;
   options.address = config.listen.http.host;
   options.port = config.listen.http.port;
@@ -129,9 +129,19 @@ HttpServerOptions HttpOptionsOf(const Config& config, Metrics& metrics) {
   options.limits.write_timeout = limits.write_timeout;
   options.limits.max_connections = static_cast<int>(limits.max_connections);
   options.limits.max_pending_bytes = limits.max_pending_bytes;
-  options.on_access = [&metrics](const HttpAccess& access) {
+  options.on_access = [&metrics, &log](const HttpAccess& access) {
     metrics.OnHttpRequest(access.route.empty() ? "none" : access.route, access.status);
     if (access.status == 499) metrics.OnClientDisconnected();
+    // Probes and scrapes come every few seconds: they are not news.
+    const bool call = access.route.starts_with("/v1/") && access.method == "POST";
+    log.Log(call ? LogLevel::kInfo : LogLevel::kDebug, "http request",
+            {{"request", access.request_id},
+             {"method", access.method},
+             {"path", access.path},
+             {"status", access.status},
+             {"seconds", absl::ToDoubleSeconds(access.duration)},
+             {"bytes", access.response_bytes},
+             {"peer", access.peer}});
   };
   return options;
 }
@@ -230,7 +240,7 @@ absl::Status Daemon::StartFrontEnds() {
   openai.metrics = [this] { return metrics_.Render(); };
   openai.version = kVersion;
   AddOpenAiRoutes(serving_.get(), std::move(openai), &router);
-  auto http = HttpServer::Start(HttpOptionsOf(config, metrics_), std::move(router));
+  auto http = HttpServer::Start(HttpOptionsOf(config, metrics_, log_), std::move(router));
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
 
@@ -265,7 +275,7 @@ void Daemon::SayReady() {
   out_ << "Try:\n  curl " << url << path << " -H 'content-type: application/json' "
        << (authenticator_->open() ? "" : "-H \"authorization: Bearer $HEXAD_API_KEY\" ")
        << "-d '{\"model\":\"" << config.models.front().name << "\"," << input
-       << ",\"max_tokens\":100}'\n"
+       << ",\"max_tokens\":100,\"temperature\":0.2}'\n"
        << std::flush;
 }
 
