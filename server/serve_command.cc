@@ -65,6 +65,7 @@ absl::StatusOr<Configuration> MakeConfiguration(const ServeFlags& flags) {
     model.source = flags.model;
     const std::string stem = std::filesystem::path(flags.model).stem().string();
     model.name = std::filesystem::exists(flags.model) ? stem : flags.model;
+    if (IsFallbackModel(flags.model)) model.name = kFallbackModelName;
     for (WorkerConfig& worker : fixed.workers) worker.model = model.name;
     fixed.models = {model};
   }
