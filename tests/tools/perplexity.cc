@@ -1,8 +1,11 @@
-// engine_perplexity MODEL.gguf TEXT [THREADS]: perplexity of a text file under a model, as one line
-// of JSON. Compare with tests/tools/perplexity_peer.py on the same arguments.
+// engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW]]: perplexity of a text file under a model, as
+// one line of JSON. The text is cut into windows of WINDOW tokens, each of which starts anew with
+// the model's beginning of sequence, if it has one. Compare with tests/tools/perplexity_peer.py.
 
 #include "engine/perplexity.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -24,7 +27,7 @@ int Fail(const absl::Status& status) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: engine_perplexity MODEL.gguf TEXT [THREADS]\n");
+    std::fprintf(stderr, "usage: engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW]]\n");
     return 2;
   }
   const auto model = hexad::OpenModelFile(argv[1]);
@@ -33,18 +36,31 @@ int main(int argc, char** argv) {
   if (!tokenizer.ok()) return Fail(tokenizer.status());
   std::ifstream in(argv[2], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const auto tokens = (*tokenizer)->Encode(text, {.add_special = true});
+  const auto begin = (*tokenizer)->Encode("", {.add_special = true});
+  const auto tokens = (*tokenizer)->Encode(text, {});
+  if (!begin.ok()) return Fail(begin.status());
   if (!tokens.ok()) return Fail(tokens.status());
   hexad::PerplexityOptions options;
   options.threads = argc > 3 ? std::atoi(argv[3]) : 2;
-  const auto result = hexad::MeasurePerplexity(*model, *tokens, options);
-  if (!result.ok()) return Fail(result.status());
+  const size_t window = std::max(argc > 4 ? std::atoi(argv[4]) : 2048, 16);
+  double nll = 0;
+  int64_t predicted = 0;
   unsigned long long hash = 14695981039346656037ull;  // of the ids: equal tokens, equal task
-  for (const hexad::TokenId token : *tokens) {
-    hash = (hash ^ static_cast<unsigned>(token)) * 1099511628211ull;
+  for (size_t first = 0; first < tokens->size();) {
+    std::vector<hexad::TokenId> part = *begin;
+    while (part.size() < window && first < tokens->size()) part.push_back((*tokens)[first++]);
+    if (part.size() < 2) break;
+    const auto result = hexad::MeasurePerplexity(*model, part, options);
+    if (!result.ok()) return Fail(result.status());
+    nll += result->mean_negative_logprob * static_cast<double>(result->predicted);
+    predicted += result->predicted;
+    for (const hexad::TokenId token : part) {
+      hash = (hash ^ static_cast<unsigned>(token)) * 1099511628211ull;
+    }
   }
+  if (predicted == 0) return Fail(absl::InvalidArgumentError("there is nothing to predict"));
+  nll /= static_cast<double>(predicted);
   std::printf("{\"predicted\": %lld, \"nll\": %.6f, \"perplexity\": %.4f, \"ids\": \"%016llx\"}\n",
-              static_cast<long long>(result->predicted), result->mean_negative_logprob,
-              result->perplexity, hash);
+              static_cast<long long>(predicted), nll, std::exp(nll), hash);
   return 0;
 }

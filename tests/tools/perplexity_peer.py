@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Perplexity of a text file under llama.cpp, as one line of JSON like engine_perplexity's.
 
-    python3 tests/tools/perplexity_peer.py MODEL.gguf TEXT [THREADS [exact]]
+    python3 tests/tools/perplexity_peer.py MODEL.gguf TEXT [THREADS [WINDOW [exact]]]
 
 With "exact", llama.cpp gets the same weights written out as F32. It multiplies quantised weights
 with activations rounded to 8 bits, which hexad does not, and that is most of the difference there
@@ -39,24 +39,32 @@ def main():
     model, text = sys.argv[1], pathlib.Path(sys.argv[2]).read_bytes()
     threads = int(sys.argv[3]) if len(sys.argv) > 3 else 2
     folder = tempfile.TemporaryDirectory()
-    if sys.argv[4:] == ["exact"]:
+    window = int(sys.argv[4]) if len(sys.argv) > 4 else 2048
+    if sys.argv[5:] == ["exact"]:
         exact = folder.name + "/exact.gguf"
         write_dequantised(model, exact)
         model = exact
-    llm = llama_cpp.Llama(model, n_ctx=2048, n_batch=512, n_threads=threads,
+    llm = llama_cpp.Llama(model, n_ctx=window, n_batch=512, n_threads=threads,
                           n_threads_batch=threads, logits_all=True, verbose=False)
-    ids = llm.tokenize(text, add_bos=True, special=False)
-    llm.eval(ids)
-    total = 0.0
-    for i in range(len(ids) - 1):
-        logits = llm.scores[i].astype(np.float64)
-        top = logits.max()
-        total += np.log(np.exp(logits - top).sum()) + top - logits[ids[i + 1]]
-    nll = total / (len(ids) - 1)
-    code = 14695981039346656037
-    for token in ids:
-        code = ((code ^ token) * 1099511628211) % (1 << 64)
-    print(json.dumps({"predicted": len(ids) - 1, "nll": round(nll, 6),
+    begin = llm.tokenize(b"", add_bos=True, special=False)
+    ids = llm.tokenize(text, add_bos=False, special=False)
+    step = window - len(begin)
+    total, predicted, code = 0.0, 0, 14695981039346656037
+    for first in range(0, len(ids), step):
+        part = begin + ids[first:first + step]
+        if len(part) < 2:
+            break
+        llm.reset()
+        llm.eval(part)
+        for i in range(len(part) - 1):
+            logits = llm.scores[i].astype(np.float64)
+            top = logits.max()
+            total += np.log(np.exp(logits - top).sum()) + top - logits[part[i + 1]]
+        predicted += len(part) - 1
+        for token in part:
+            code = ((code ^ token) * 1099511628211) % (1 << 64)
+    nll = total / predicted
+    print(json.dumps({"predicted": predicted, "nll": round(nll, 6),
                       "perplexity": round(float(np.exp(nll)), 4), "ids": f"{code:016x}"}))
 
 
