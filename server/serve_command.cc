@@ -342,7 +342,7 @@ void Daemon::Drain(const sigset_t& signals) {
   });
   serving_->Drain(absl::Now() + configuration_.fixed.drain_deadline);
   drained = true;
-  pthread_kill(listener.native_handle(), SIGTERM);  // wakes it
+  pthread_kill(listener.native_handle(), SIGHUP);  // wakes it; means nothing in a drain
   listener.join();
 }
 
