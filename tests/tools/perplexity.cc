@@ -1,5 +1,5 @@
-// engine_perplexity MODEL.gguf TEXT [THREADS]: perplexity of a text file under a model, as one line
-// of JSON. Compare with tests/tools/perplexity_peer.py on the same arguments.
+// engine_perplexity MODEL.gguf TEXT [THREADS [f32|int8]]: perplexity of a text file under a model,
+// as one line of JSON. Compare with tests/tools/perplexity_peer.py on the same arguments.
 
 #include "engine/perplexity.h"
 
@@ -24,7 +24,7 @@ int Fail(const absl::Status& status) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: engine_perplexity MODEL.gguf TEXT [THREADS]\n");
+    std::fprintf(stderr, "usage: engine_perplexity MODEL.gguf TEXT [THREADS [f32|int8]]\n");
     return 2;
   }
   const auto model = hexad::OpenModelFile(argv[1]);
@@ -37,6 +37,8 @@ int main(int argc, char** argv) {
   if (!tokens.ok()) return Fail(tokens.status());
   hexad::PerplexityOptions options;
   options.threads = argc > 3 ? std::atoi(argv[3]) : 2;
+  const bool int8 = argc > 4 && std::string(argv[4]) == "int8";
+  options.activations = int8 ? hexad::Activations::kInt8 : hexad::Activations::kF32;
   const auto result = hexad::MeasurePerplexity(*model, *tokens, options);
   if (!result.ok()) return Fail(result.status());
   unsigned long long hash = 14695981039346656037ull;  // of the ids: equal tokens, equal task
