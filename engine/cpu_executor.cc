@@ -42,17 +42,16 @@ absl::Status Check(const ModelFile& model, const CpuExecutorOptions& options) {
 }
 
 // Everything that decides the bits of logits, apart from the model itself.
-std::string NumericsId(DType kv_type) {
-  return absl::StrFormat("cpu/%s/kv-%s/segment-%d", KernelSetName(), Info(kv_type).name,
-                         kAttentionSegment);
+std::string NumericsId(const CpuExecutorOptions& options) {
+  return absl::StrFormat("cpu/%s/kv-%s/segment-%d", KernelSetName(options.activations),
+                         Info(options.kv_type).name, kAttentionSegment);
 }
 
 absl::StatusOr<std::unique_ptr<Executor>> Build(std::shared_ptr<const ModelFile> model,
                                                 std::shared_ptr<const CpuWeights> weights,
                                                 const CpuExecutorOptions& options) {
   ModelExecutor::Parts parts;
-  parts.shape =
-      MakeModelShape(*model, options.block_tokens, options.kv_type, NumericsId(options.kv_type));
+  parts.shape = MakeModelShape(*model, options.block_tokens, options.kv_type, NumericsId(options));
   if (options.max_context_tokens > 0) parts.shape.max_context_tokens = options.max_context_tokens;
   parts.pool_blocks = options.pool_blocks;
   if (parts.pool_blocks.empty()) {
@@ -69,7 +68,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Build(std::shared_ptr<const ModelFile>
   }
   parts.record_digests = options.record_digests;
   parts.team = std::make_unique<ThreadTeam>(options.threads, options.pin_threads);
-  if (weights == nullptr) weights = PackCpuWeights(*model, *parts.team);
+  if (weights == nullptr) weights = PackCpuWeights(*model, *parts.team, options.activations);
+  if (ActivationsOf(*weights) != options.activations) {
+    return absl::InvalidArgumentError("the weights are packed for other activations");
+  }
   const KvStorageOptions kv{options.kv_type, options.block_tokens, parts.pool_blocks};
   absl::StatusOr<std::unique_ptr<Model>> transformer =
       MakeCpuTransformer(std::move(model), std::move(weights), kv, *parts.team);

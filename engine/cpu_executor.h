@@ -22,6 +22,8 @@ struct CpuExecutorOptions {
   bool pin_threads = false;     // tie the team's threads to CPUs
   int32_t block_tokens = 16;    // a multiple of 16, up to 1024
   DType kv_type = DType::kF16;  // or kF32
+  // kInt8: faster products of quantised weights, about 0.4 % off; see kernels/matmul.h.
+  Activations activations = Activations::kF32;
   // Memory of the KV pools, shared out among the groups by PartitionKvBudget.
   int64_t kv_bytes = int64_t{1} << 30;
   int32_t max_running = 64;           // for that partition: sequences at a time,
@@ -35,7 +37,8 @@ struct CpuExecutorOptions {
 absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(std::shared_ptr<const ModelFile> model,
                                                           const CpuExecutorOptions& options);
 
-// The same with weights that executors of one process share; see cpu_transformer.h.
+// The same with weights that executors of one process share; see cpu_transformer.h. They must have
+// been packed for the options' activations, else InvalidArgument.
 absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(std::shared_ptr<const ModelFile> model,
                                                           std::shared_ptr<const CpuWeights> weights,
                                                           const CpuExecutorOptions& options);

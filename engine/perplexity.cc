@@ -54,7 +54,7 @@ absl::StatusOr<PerplexityResult> MeasurePerplexity(std::shared_ptr<const ModelFi
   const KvStorageOptions kv{options.kv_type, kBlockTokens,
                             std::vector<uint32_t>(groups, static_cast<uint32_t>(blocks))};
   absl::StatusOr<std::unique_ptr<Model>> transformer =
-      MakeCpuTransformer(model, PackCpuWeights(*model, team), kv, team);
+      MakeCpuTransformer(model, PackCpuWeights(*model, team, options.activations), kv, team);
   if (!transformer.ok()) return transformer.status();
 
   std::vector<uint32_t> table(blocks);

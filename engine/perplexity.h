@@ -17,6 +17,7 @@ namespace hexad {
 struct PerplexityOptions {
   int threads = 1;
   DType kv_type = DType::kF16;
+  Activations activations = Activations::kF32;
   int32_t chunk_tokens = 256;
 };
 

@@ -1,13 +1,23 @@
 #pragma once
 
-// y = x W^T for weights W [out, in], the product of every linear layer.
+// y = x W^T for weights W [out, in], the product of every linear layer, in one of two arithmetics,
+// chosen when the weights are packed.
 //
-// Numerics. Weights are used at their exact dequantised value; activations and sums are fp32. The
-// order over k is fixed: within a scale group (16 or 32 consecutive k, by format) a chain of FMAs
-// in ascending k, and the group sums are added, times their scale, in ascending order. One order
-// for every path: the bits of an output row depend on that row of x and on W alone, not on how many
-// tokens or which others share the call, nor on tiles or threads. Another arithmetic (int8
-// activations) is another packed layout and another KernelSetName, not another interface.
+// Numerics, kF32. Weights are used at their exact dequantised value; activations and sums are fp32.
+// The order over k is fixed: within a scale group (16 or 32 consecutive k, by format) a chain of
+// FMAs in ascending k, and the group sums are added, times their scale, in ascending order.
+//
+// Numerics, kInt8. Each block of 32 consecutive values of a row of x becomes int8 times a scale of
+// max |x| / 127 (round to nearest even). The integer dot of a scale group is exact; the groups are
+// added, times both scales, in ascending order by FMAs in fp32, and where the format has mins the
+// min times the sum of the quantised x follows as one more FMA. Hence, with a 32-block's
+// m = max |x| and S = sum of |w| in it,
+//     |y - x W^T| <= sum over blocks of m S / 254
+// beside what fp32 rounding adds, about in / 32 units in the last place of the sum of |w x|. A
+// block that lies below 2^-100 counts as zero; one that holds an infinity or NaN makes the row NaN.
+//
+// In both, one order for every path: the bits of an output row depend on that row of x and on W
+// alone, not on how many tokens or which others share the call, nor on tiles or threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +31,8 @@
 namespace hexad {
 
 // Weights repacked once into panels of output rows, still quantised: bytes() is about the size in
-// the file (5- and 6-bit formats take 8 bits a value). Immutable after construction; any number of
-// threads may use it.
+// the file (for kF32, 5- and 6-bit formats take 8 bits a value). Immutable after construction; any
+// number of threads may use it.
 class PackedMatrix final {
  public:
   PackedMatrix() = default;  // empty: out() == 0
@@ -30,12 +40,14 @@ class PackedMatrix final {
   // rows: out rows of RowBytes(type, in) bytes, one after another (a GGUF tensor's data with
   // dims {in, out}); not needed afterwards. REQUIRES: in > 0, a multiple of
   // Info(type).block_values.
-  static PackedMatrix Pack(DType type, const void* rows, int64_t out, int64_t in, ThreadTeam& team);
+  static PackedMatrix Pack(DType type, const void* rows, int64_t out, int64_t in, ThreadTeam& team,
+                           Activations activations = Activations::kF32);
 
   PackedMatrix(PackedMatrix&&) noexcept = default;
   PackedMatrix& operator=(PackedMatrix&&) noexcept = default;
 
   DType type() const { return type_; }
+  Activations activations() const { return activations_; }  // as used, so kF32 for float types
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }
   size_t bytes() const { return data_.size(); }
@@ -43,6 +55,7 @@ class PackedMatrix final {
 
  private:
   DType type_ = DType::kF32;
+  Activations activations_ = Activations::kF32;
   int64_t out_ = 0;
   int64_t in_ = 0;
   HugeBuffer data_;
@@ -55,7 +68,8 @@ struct MatMulOutput {
 };
 
 // x: [tokens, in]; every output's weights have the same `in`. Several matrices on one x (q, k, v;
-// gate, up) share one hand-over to the team; the bits are those of separate calls.
+// gate, up) share one hand-over to the team and may be packed for different activations; the bits
+// are those of separate calls.
 void MatMul(const float* x, int64_t tokens, std::span<const MatMulOutput> outputs,
             ThreadTeam& team);
 
@@ -65,8 +79,8 @@ inline void MatMul(const float* x, int64_t tokens, const PackedMatrix& weights, 
   MatMul(x, tokens, std::span<const MatMulOutput>(&output, 1), team);
 }
 
-// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-1" and the like.
-// Equal names promise equal bits for all ops of kernels/.
-std::string_view KernelSetName();
+// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-1", "avx2-i8-1"
+// and the like. Equal names promise equal bits for all ops of kernels/.
+std::string_view KernelSetName(Activations activations = Activations::kF32);
 
 }  // namespace hexad

@@ -24,6 +24,9 @@ enum class DType : uint8_t {
   kIQ4_NL,
 };
 
+// What multiplies quantised weights, see matmul.h. F32, F16 and BF16 weights always meet fp32.
+enum class Activations : uint8_t { kF32, kInt8 };
+
 struct DTypeInfo {
   const char* name;
   int32_t block_values;

@@ -18,11 +18,13 @@ class CpuOps {
     std::vector<float> table;
   };
 
-  explicit CpuOps(ThreadTeam& team) : team_(&team) {}
+  // activations: of the matrices that Load packs.
+  explicit CpuOps(ThreadTeam& team, Activations activations = Activations::kF32)
+      : team_(&team), activations_(activations) {}
 
   Matrix Load(const GgufTensor& tensor) {
     return PackedMatrix::Pack(tensor.type, tensor.data.data(), tensor.dims[1], tensor.dims[0],
-                              *team_);
+                              *team_, activations_);
   }
   void MatMul(const float* x, int64_t rows, std::initializer_list<MatMulOutput> outputs) {
     hexad::MatMul(x, rows, std::span<const MatMulOutput>(outputs.begin(), outputs.size()), *team_);
@@ -63,6 +65,7 @@ class CpuOps {
 
  private:
   ThreadTeam* team_;
+  Activations activations_;
 };
 
 }  // namespace
@@ -70,14 +73,19 @@ class CpuOps {
 class CpuWeights final {
  public:
   TransformerWeights<PackedMatrix> weights;
+  Activations activations = Activations::kF32;
 };
 
-std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team) {
-  CpuOps ops(team);
+std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team,
+                                                 Activations activations) {
+  CpuOps ops(team, activations);
   auto packed = std::make_shared<CpuWeights>();
+  packed->activations = activations;
   packed->weights = LoadWeights(model, ops);
   return packed;
 }
+
+Activations ActivationsOf(const CpuWeights& weights) { return weights.activations; }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeCpuTransformer(std::shared_ptr<const ModelFile> file,
                                                           std::shared_ptr<const CpuWeights> weights,

@@ -9,12 +9,15 @@
 #include "engine/models/model.h"
 #include "engine/models/model_file.h"
 #include "kernels/thread_team.h"
+#include "kernels/types.h"
 
 namespace hexad {
 
 // Weights of one model, packed; executors of one process may share them.
 class CpuWeights;
-std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team);
+std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team,
+                                                 Activations activations = Activations::kF32);
+Activations ActivationsOf(const CpuWeights& weights);  // that they were packed for
 
 // `team` is used by the caller of Forward and must outlive the model.
 absl::StatusOr<std::unique_ptr<Model>> MakeCpuTransformer(std::shared_ptr<const ModelFile> file,

@@ -14,8 +14,11 @@ namespace cpu {
 #if defined(HEXAD_AVX2)
 const KernelSet kAvx2Kernels = {
     .name = "avx2-f32-1",
+    .int8_name = "avx2-i8-1",
     .panel = Avx2Panel,
     .prepare = Avx2Prepare,
+    .int8_panels = Avx2Int8Panels,
+    .quantize = Avx2Quantize,
     .attend = Avx2Attend,
     .merge = Avx2Merge,
     .store_half = Avx2StoreHalf,
@@ -47,6 +50,9 @@ const KernelSet& Kernels() {
 
 }  // namespace cpu
 
-std::string_view KernelSetName() { return cpu::Kernels().name; }
+std::string_view KernelSetName(Activations activations) {
+  const cpu::KernelSet& kernels = cpu::Kernels();
+  return activations == Activations::kInt8 ? kernels.int8_name : kernels.name;
+}
 
 }  // namespace hexad

@@ -36,6 +36,38 @@ struct PrepareTask {
   float* sums;     // [tokens, in / group]; or nullptr
 };
 
+// x in int8: blocks of 32 values with a scale each, see matmul.h. A block of all tokens lies
+// together, so that a kernel finds those of its tokens at constant offsets.
+struct QuantizeTask {
+  const float* x;  // [tokens, in]; in is a multiple of 32
+  int64_t tokens;
+  int64_t in;
+  int64_t first_token;  // those to quantise
+  int64_t last_token;   // exclusive
+  int8_t* quants;       // [in / 32, tokens, 32]
+  float* scales;        // [in / 32, tokens]
+  int32_t* sums16;      // [in / 16, tokens] of quants; or nullptr
+  int32_t* sums32;      // [in / 32, tokens]; or nullptr
+};
+
+// Consecutive panels of a kQuad kind times all tokens.
+struct Int8PanelTask {
+  PackedFormat format;
+  int64_t panels;
+  int64_t panel_bytes;    // from one to the next
+  const uint8_t* quants;  // of the first
+  const uint8_t* scales;
+  const uint8_t* supers;
+  int64_t in;
+  int64_t tokens;
+  const int8_t* x;  // as QuantizeTask makes them
+  const float* x_scales;
+  const int32_t* x_sums;  // [in / group, tokens]
+  float* y;               // as in PanelTask
+  int64_t y_stride;
+  int64_t rows;  // valid rows of all the panels
+};
+
 // The query rows of one KV head: `queries` consecutive positions of a sequence, each with
 // heads_per_kv heads. Row r is query r / heads_per_kv, head r % heads_per_kv.
 struct AttendTask {
@@ -62,8 +94,11 @@ struct AttendTask {
 
 struct KernelSet {
   const char* name;
+  const char* int8_name;  // with int8 activations
   void (*panel)(const PanelTask& task);
   void (*prepare)(const PrepareTask& task);
+  void (*int8_panels)(const Int8PanelTask& task);
+  void (*quantize)(const QuantizeTask& task);
 
   void (*attend)(const AttendTask& task);
   // state and partial: [head_dim + 8]. The state takes the partial in; an empty one becomes it.

@@ -6,11 +6,9 @@
 #include <stdint.h>
 
 #include "kernels/cpu/avx2.h"
+#include "kernels/cpu/avx2_panel.h"
 #include "kernels/cpu/avx2_vector.h"
 #include "kernels/cpu/kernel_set.h"
-
-// Arrays of vectors stay in registers only when everything around them is one function.
-#define INLINE inline __attribute__((always_inline))
 
 namespace hexad::cpu {
 namespace {
@@ -67,40 +65,6 @@ struct DecodeF32 {
 
 INLINE bool IsFloat(const PackedFormat& format) { return format.kind <= WeightKind::kBF16; }
 
-// Scale (or min) of rows 8v..8v+7 in group g, exactly.
-struct GroupScale {
-  __m256 scale[2];
-  __m256 min[2];
-};
-
-INLINE GroupScale LoadGroupScale(const PanelTask& task, int64_t g) {
-  const PackedFormat& format = task.format;
-  GroupScale result{};
-  const int planes = format.has_min ? 2 : 1;
-  if (!format.multipliers) {
-    const uint8_t* line = task.scales + g * planes * 32;
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) {
-      result.scale[v] = LoadHalves(line + v * 16);
-      result.min[v] = format.has_min ? LoadHalves(line + 32 + v * 16) : _mm256_setzero_ps();
-    }
-    return result;
-  }
-  const uint8_t* line = task.scales + g * planes * 16;
-  const uint8_t* super = task.supers + g * format.group / 256 * planes * 32;
-#pragma GCC unroll 2
-  for (int v = 0; v < 2; ++v) {
-    result.scale[v] = _mm256_mul_ps(LoadHalves(super + v * 16), LoadInt8(line + v * 8));
-    result.min[v] = _mm256_setzero_ps();
-    if (format.has_min) {  // multipliers of mins are at most 63, so signed bytes do
-      const __m256 min =
-          _mm256_mul_ps(LoadHalves(super + 32 + v * 16), LoadInt8(line + 16 + v * 8));
-      result.min[v] = _mm256_sub_ps(_mm256_setzero_ps(), min);
-    }
-  }
-  return result;
-}
-
 // sum += the finished chain of a group, half v of its rows. group_sum: of x, where there are mins.
 INLINE __m256 AddGroup(const PackedFormat& format, const GroupScale& s, int v, __m256 chain,
                        const float* group_sum, __m256 sum) {
@@ -113,19 +77,6 @@ INLINE __m256 AddGroup(const PackedFormat& format, const GroupScale& s, int v, _
 INLINE __m256 GroupStart(const PanelTask& task, const float* sums, int64_t g) {
   if (task.format.bias == 0) return _mm256_setzero_ps();
   return _mm256_set1_ps(sums[g] * static_cast<float>(-task.format.bias));
-}
-
-void StorePanelRow(const PanelTask& task, int64_t token, __m256 low, __m256 high) {
-  float* y = task.y + token * task.y_stride;
-  if (task.rows == kPanelRows) {
-    _mm256_storeu_ps(y, low);
-    _mm256_storeu_ps(y + 8, high);
-    return;
-  }
-  alignas(32) float row[kPanelRows];
-  _mm256_store_ps(row, low);
-  _mm256_store_ps(row + 8, high);
-  for (int i = 0; i < task.rows; ++i) y[i] = row[i];
 }
 
 // 6 x 2 chains, 2 weights and 1 input fill the 16 registers.
@@ -438,7 +389,7 @@ void Avx2Panel(const PanelTask& task) {
       return Panel<DecodeBF16>(task);
     case WeightKind::kS8:
       return Panel<DecodeS8>(task);
-    case WeightKind::kU4:
+    default:
       return Panel<DecodeU4>(task);
   }
 }

@@ -4,16 +4,11 @@
 
 #include "kernels/cpu/kernel_set.h"
 #include "kernels/cpu/portable.h"
+#include "kernels/cpu/portable_panel.h"
 #include "kernels/dequantize.h"
 
 namespace hexad::cpu {
 namespace {
-
-float Half(const uint8_t* halves, int64_t index) {
-  uint16_t bits;
-  std::memcpy(&bits, halves + 2 * index, 2);
-  return HalfToFloat(bits);
-}
 
 // Value k of one row, without its scale and, for kU4, as large as PrepareTask expects.
 float Quant(const PanelTask& task, int64_t k, int row) {
@@ -32,33 +27,12 @@ float Quant(const PanelTask& task, int64_t k, int row) {
     }
     case WeightKind::kS8:
       return static_cast<int8_t>(task.quants[k * kPanelRows + row]);
-    case WeightKind::kU4:
+    default:
       break;
   }
   const uint8_t byte = task.quants[k / 8 * kPanelRows * 4 + row * 4 + k % 8 / 2];
   const uint32_t nibble = byte >> (k % 2 * 4) & 15u;
   return static_cast<float>(k % 8 == 7 ? nibble : nibble << (4 * (k % 8)));
-}
-
-struct ScaleMin {
-  float scale = 1.0f;
-  float min = 0.0f;
-};
-
-ScaleMin LoadScale(const PanelTask& task, int64_t g, int row) {
-  const PackedFormat& format = task.format;
-  if (format.kind <= WeightKind::kBF16) return {};
-  const int planes = format.has_min ? 2 : 1;
-  if (!format.multipliers) {
-    const uint8_t* line = task.scales + g * planes * 32;
-    return {Half(line, row), format.has_min ? Half(line + 32, row) : 0.0f};
-  }
-  const uint8_t* line = task.scales + g * planes * 16;
-  const uint8_t* super = task.supers + g * format.group / 256 * planes * 32;
-  ScaleMin result;
-  result.scale = Half(super, row) * static_cast<float>(static_cast<int8_t>(line[row]));
-  if (format.has_min) result.min = -(Half(super + 32, row) * static_cast<float>(line[16 + row]));
-  return result;
 }
 
 }  // namespace

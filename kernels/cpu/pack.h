@@ -3,14 +3,17 @@
 #include <cstdint>
 
 #include "kernels/cpu/packed_layout.h"
+#include "kernels/matmul.h"
 #include "kernels/types.h"
 
 namespace hexad::cpu {
 
-PackedFormat FormatOf(DType type);
+// activations: kInt8 for quantised types only.
+PackedFormat FormatOf(DType type, Activations activations = Activations::kF32);
 PanelLayout LayoutOf(const PackedFormat& format, int64_t in);
 
 // Writes one panel, which is zeroed; rows: its first row in the file, of `count` <= kPanelRows.
-void PackPanel(DType type, const uint8_t* rows, int count, int64_t in, uint8_t* panel);
+void PackPanel(DType type, const PackedFormat& format, const uint8_t* rows, int count, int64_t in,
+               uint8_t* panel);
 
 }  // namespace hexad::cpu

@@ -21,12 +21,19 @@ enum class WeightKind : uint8_t {
   kBF16,  // [k][16]
   kS8,    // [k][16] int8
   kU4,    // [k / 8][16] uint32: value of k % 8 = j in bits 4j..4j+3
+
+  // For int8 activations: quads of 4 consecutive k, a byte each, so that 8 rows fill a vector; per
+  // 32 values, quad i = k % 32 / 4:
+  kQuadS8,  // [i][16 rows][4] int8
+  kQuadU4,  // [i / 2][16][4] bytes: quad 2j in the low nibbles, 2j + 1 in the high ones
+  kQuadU5,  // kQuadU4 of the low nibbles, then [16][4] bytes: bit i is the fifth bit of quad i
+  kQuadU6,  // the same, then [i / 4][16][4] bytes: bits 2(i % 4) and the next, the upper two
 };
 
 struct PackedFormat {
   WeightKind kind;
   int32_t group;     // values that share a scale; for floats just the length of a chain of FMAs
-  int32_t bias;      // kU4: stored value less the meant one
+  int32_t bias;      // kU4, kQuadU4..6: stored value less the meant one; a power of two or 0
   bool has_min;      // value = scale * q + min, or - min with multipliers
   bool multipliers;  // scale = half of 256 values * int8 of the group
 };

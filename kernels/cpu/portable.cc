@@ -42,8 +42,11 @@ void GeluGate(const float* gate, const float* up, int64_t values, float* out) {
 
 const KernelSet kPortableKernels = {
     .name = "portable-f32-1",
+    .int8_name = "portable-i8-1",
     .panel = PortablePanel,
     .prepare = PortablePrepare,
+    .int8_panels = PortableInt8Panels,
+    .quantize = PortableQuantize,
     .attend = PortableAttend,
     .merge = PortableMerge,
     .store_half = StoreHalf,

@@ -51,9 +51,12 @@ struct ModelConfig {
 
 enum class DeviceKind : uint8_t { kCpu, kReference, kEmulated };
 
+enum class ActivationKind : uint8_t { kF32, kInt8 };
+
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::kCpu;
   std::optional<int64_t> threads;  // nullopt: one per usable core
+  ActivationKind activations = ActivationKind::kF32;
 };
 
 struct WorkerConfig {

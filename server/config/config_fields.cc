@@ -62,19 +62,25 @@ std::vector<Field> DescribeModel(ModelConfig& model) {
 }
 
 Field DescribeDevice(DeviceConfig& device) {
-  return Section("device", "What computes.",
-                 {EnumField<DeviceKind>("kind",
-                                        "cpu: the fast kernels. reference: plain and slow. "
-                                        "emulated: no arithmetic, modelled time.",
-                                        &device.kind,
-                                        {{"cpu", DeviceKind::kCpu},
-                                         {"reference", DeviceKind::kReference},
-                                         {"emulated", DeviceKind::kEmulated}}),
-                  OptionalInteger("threads",
-                                  "Threads that compute. auto: the cores of the process, "
-                                  "shared among its workers.",
-                                  &device.threads, "auto", 1, 1024),
-                  Unsupported("profile")});
+  return Section(
+      "device", "What computes.",
+      {EnumField<DeviceKind>("kind",
+                             "cpu: the fast kernels. reference: plain and slow. "
+                             "emulated: no arithmetic, modelled time.",
+                             &device.kind,
+                             {{"cpu", DeviceKind::kCpu},
+                              {"reference", DeviceKind::kReference},
+                              {"emulated", DeviceKind::kEmulated}}),
+       OptionalInteger("threads",
+                       "Threads that compute. auto: the cores of the process, "
+                       "shared among its workers.",
+                       &device.threads, "auto", 1, 1024),
+       EnumField<ActivationKind>("activations",
+                                 "cpu: what multiplies quantised weights. int8 is "
+                                 "about twice as fast and slightly less exact.",
+                                 &device.activations,
+                                 {{"f32", ActivationKind::kF32}, {"int8", ActivationKind::kInt8}}),
+       Unsupported("profile")});
 }
 
 Field DescribeRole() {

@@ -104,6 +104,8 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Config& config,
       options.threads = ThreadsOf(worker.device);
       options.block_tokens = block_tokens;
       options.kv_type = config.kvcache.type == KvType::kF32 ? DType::kF32 : DType::kF16;
+      options.activations = worker.device.activations == ActivationKind::kInt8 ? Activations::kInt8
+                                                                               : Activations::kF32;
       options.kv_bytes = kv_bytes;
       options.max_running = static_cast<int32_t>(config.batch.max_running);
       options.max_context_tokens = model.max_context_tokens;

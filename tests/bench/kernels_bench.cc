@@ -1,7 +1,9 @@
 // Speed of the CPU kernels, against which the limits of the machine (memory bandwidth, FMA rate)
 // can be held. Not a test.
 //
-//     kernels_bench [threads] [filter]
+//     kernels_bench [threads] [filter [rows]]
+//
+// filter: a weight format, "team" or "attention"; rows: only matrices with so many.
 
 #include <time.h>
 
@@ -67,12 +69,12 @@ struct Shape {
 };
 
 // Enough copies of the matrix that the caches hold no part of the next one.
-void BenchMatMul(DType type, Shape shape, ThreadTeam& team) {
+void BenchMatMul(DType type, Activations activations, Shape shape, ThreadTeam& team) {
   const std::vector<uint8_t> rows = RandomRows(type, shape.out, shape.in);
   std::vector<PackedMatrix> copies;
   size_t bytes = 0;
   do {
-    copies.push_back(PackedMatrix::Pack(type, rows.data(), shape.out, shape.in, team));
+    copies.push_back(PackedMatrix::Pack(type, rows.data(), shape.out, shape.in, team, activations));
     bytes += copies.back().bytes();
   } while (bytes < (size_t{256} << 20) && copies.size() < 512);
   const double matrix_bytes = static_cast<double>(copies[0].bytes());
@@ -85,8 +87,10 @@ void BenchMatMul(DType type, Shape shape, ThreadTeam& team) {
         team, [&] { MatMul(x.data(), tokens, copies[next++ % copies.size()], y.data(), team); });
     const double flop = 2.0 * static_cast<double>(tokens * shape.out * shape.in);
     std::printf(
-        "%-5s %6lld x %-5lld tokens %4lld  %9.1f us  %6.1f GB/s  %6.1f GFLOP/s  (best %.1f us)\n",
-        Info(type).name, static_cast<long long>(shape.out), static_cast<long long>(shape.in),
+        "%-5s %s %6lld x %-5lld tokens %4lld  %9.1f us  %6.1f GB/s  %6.1f GFLOP/s  (best %.1f "
+        "us)\n",
+        Info(type).name, activations == Activations::kInt8 ? "int8" : "f32 ",
+        static_cast<long long>(shape.out), static_cast<long long>(shape.in),
         static_cast<long long>(tokens), time.median * 1e6, matrix_bytes / time.median / 1e9,
         flop / time.median / 1e9, time.best * 1e6);
     std::fflush(stdout);
@@ -147,12 +151,16 @@ int Main(int argc, char** argv) {
   ThreadTeam team(threads);
   std::printf("%s, %d threads\n", std::string(KernelSetName()).c_str(), team.threads());
   if (filter.empty() || filter == "team") BenchTeam(team);
-  for (const DType type :
-       {DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ4_K, DType::kQ6_K}) {
+  const int64_t only_rows = argc > 3 ? std::atoi(argv[3]) : 0;
+  for (const DType type : {DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                           DType::kQ4_K, DType::kQ6_K}) {
     if (!filter.empty() && filter != Info(type).name) continue;
     for (const Shape shape :
          {Shape{1536, 576}, Shape{4864, 896}, Shape{8192, 2048}, Shape{49152, 576}}) {
-      if (shape.in % Info(type).block_values == 0) BenchMatMul(type, shape, team);
+      if (shape.in % Info(type).block_values != 0) continue;
+      if (only_rows > 0 && shape.out != only_rows) continue;
+      BenchMatMul(type, Activations::kF32, shape, team);
+      if (type != DType::kF16) BenchMatMul(type, Activations::kInt8, shape, team);
     }
   }
   if (filter.empty() || filter == "attention") {

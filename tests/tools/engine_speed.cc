@@ -1,12 +1,13 @@
-// engine_speed MODEL.gguf [THREADS [PROMPT [NEW [STREAMS]]]]: prefill and decode tokens a second
-// through the CPU executor, without a scheduler. Best and median of a few runs, by the wall clock
-// and, for busy machines, a second of CPU time times the threads.
+// engine_speed MODEL.gguf [THREADS [PROMPT [NEW [STREAMS [f32|int8]]]]]: prefill and decode tokens
+// a second through the CPU executor, without a scheduler. Best and median of a few runs, by the
+// wall clock and, for busy machines, a second of CPU time times the threads.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <string>
 #include <vector>
 
 #include "engine/cpu_executor.h"
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
     return argc > i ? std::atoi(argv[i]) : otherwise;
   };
   if (argc < 2) {
-    std::fprintf(stderr, "usage: engine_speed MODEL.gguf [THREADS [PROMPT [NEW [STREAMS]]]]\n");
+    std::fprintf(stderr,
+                 "usage: engine_speed MODEL.gguf [THREADS [PROMPT [NEW [STREAMS [f32|int8]]]]]\n");
     return 2;
   }
   const int prompt = argument(3, 512);
@@ -71,6 +73,7 @@ int main(int argc, char** argv) {
   }
   hexad::CpuExecutorOptions options;
   options.threads = argument(2, 2);
+  if (argc > 6 && std::string(argv[6]) == "int8") options.activations = hexad::Activations::kInt8;
   options.pool_blocks.assign((*model)->spec.groups.size(),
                              static_cast<uint32_t>((prompt + fresh + 32) / 16 * streams * 5));
   const auto executor = hexad::MakeCpuExecutor(*model, options);

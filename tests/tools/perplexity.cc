@@ -1,6 +1,7 @@
-// engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW]]: perplexity of a text file under a model, as
-// one line of JSON. The text is cut into windows of WINDOW tokens, each of which starts anew with
-// the model's beginning of sequence, if it has one. Compare with tests/tools/perplexity_peer.py.
+// engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8]]]: perplexity of a text file under
+// a model, as one line of JSON. The text is cut into windows of WINDOW tokens, each of which starts
+// anew with the model's beginning of sequence, if it has one. Compare with
+// tests/tools/perplexity_peer.py.
 
 #include "engine/perplexity.h"
 
@@ -27,7 +28,8 @@ int Fail(const absl::Status& status) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW]]\n");
+    std::fprintf(stderr,
+                 "usage: engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8]]]\n");
     return 2;
   }
   const auto model = hexad::OpenModelFile(argv[1]);
@@ -42,6 +44,8 @@ int main(int argc, char** argv) {
   if (!tokens.ok()) return Fail(tokens.status());
   hexad::PerplexityOptions options;
   options.threads = argc > 3 ? std::atoi(argv[3]) : 2;
+  const bool int8 = argc > 5 && std::string(argv[5]) == "int8";
+  options.activations = int8 ? hexad::Activations::kInt8 : hexad::Activations::kF32;
   const size_t window = std::max(argc > 4 ? std::atoi(argv[4]) : 2048, 16);
   double nll = 0;
   int64_t predicted = 0;

@@ -24,11 +24,13 @@ struct Case {
   const char* architecture;
   bool quantised;
   DType kv_type;
+  Activations activations = Activations::kF32;
 };
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
   return std::string(info.param.architecture) + (info.param.quantised ? "Q8" : "F32") +
-         Info(info.param.kv_type).name;
+         Info(info.param.kv_type).name +
+         (info.param.activations == Activations::kInt8 ? "Int8" : "");
 }
 
 class BitIdentityTest : public ::testing::TestWithParam<Case> {
@@ -67,6 +69,7 @@ class BitIdentityTest : public ::testing::TestWithParam<Case> {
     CpuExecutorOptions options;
     options.threads = threads;
     options.kv_type = GetParam().kv_type;
+    options.activations = GetParam().activations;
     options.pool_blocks.assign(model_->spec.groups.size(), 512);
     options.record_digests = true;
     auto executor = MakeCpuExecutor(model_, options);
@@ -168,7 +171,8 @@ INSTANTIATE_TEST_SUITE_P(Models, BitIdentityTest,
                          ::testing::Values(Case{"llama", false, DType::kF32},
                                            Case{"llama", true, DType::kF16},
                                            Case{"gemma3", false, DType::kF16},
-                                           Case{"gemma3", true, DType::kF32}),
+                                           Case{"gemma3", true, DType::kF32},
+                                           Case{"llama", true, DType::kF16, Activations::kInt8}),
                          NameOf);
 
 // The reference draws the same tokens: the same sampler on nearly the same logits.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cpu_executor.h"
+#include "engine/models/cpu_transformer.h"
 #include "engine/reference_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -312,6 +313,15 @@ TEST_F(ExecutorTest, OptionsAreChecked) {
   EXPECT_EQ((*executor)->pool_blocks().size(), 2u);
   EXPECT_THAT((*executor)->shape().numerics_id, HasSubstr("cpu/"));
   EXPECT_THAT((*executor)->shape().numerics_id, HasSubstr("kv-F16"));
+  const std::string float_id = (*executor)->shape().numerics_id;
+  options.activations = Activations::kInt8;
+  const auto int8 = MakeCpuExecutor(model_, options);
+  ASSERT_TRUE(int8.ok());
+  EXPECT_NE((*int8)->shape().numerics_id, float_id);
+  ThreadTeam team(1);
+  const auto float_weights = PackCpuWeights(*model_, team);
+  EXPECT_EQ(MakeCpuExecutor(model_, float_weights, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
   ReferenceExecutorOptions reference;
   reference.block_tokens = 8;
   EXPECT_FALSE(MakeReferenceExecutor(model_, reference).ok());
