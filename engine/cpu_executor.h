@@ -22,8 +22,9 @@ struct CpuExecutorOptions {
   bool pin_threads = false;     // tie the team's threads to CPUs
   int32_t block_tokens = 16;    // a multiple of 16, up to 1024
   DType kv_type = DType::kF16;  // or kF32
-  // kInt8: faster products of quantised weights, about 0.4 % off; see kernels/matmul.h.
-  Activations activations = Activations::kF32;
+  // What multiplies quantised weights. kF32 is exact and about half as fast; see kernels/matmul.h
+  // and docs/accuracy.md.
+  Activations activations = Activations::kInt8;
   // Memory of the KV pools, shared out among the groups by PartitionKvBudget.
   int64_t kv_bytes = int64_t{1} << 30;
   int32_t max_running = 64;           // for that partition: sequences at a time,

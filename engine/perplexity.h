@@ -17,7 +17,7 @@ namespace hexad {
 struct PerplexityOptions {
   int threads = 1;
   DType kv_type = DType::kF16;
-  Activations activations = Activations::kF32;
+  Activations activations = Activations::kInt8;
   int32_t chunk_tokens = 256;
 };
 

@@ -16,7 +16,7 @@ namespace hexad {
 // Weights of one model, packed; executors of one process may share them.
 class CpuWeights;
 std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team,
-                                                 Activations activations = Activations::kF32);
+                                                 Activations activations);
 Activations ActivationsOf(const CpuWeights& weights);  // that they were packed for
 
 // `team` is used by the caller of Forward and must outlive the model.

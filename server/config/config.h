@@ -56,7 +56,7 @@ enum class ActivationKind : uint8_t { kF32, kInt8 };
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::kCpu;
   std::optional<int64_t> threads;  // nullopt: one per usable core
-  ActivationKind activations = ActivationKind::kF32;
+  ActivationKind activations = ActivationKind::kInt8;
 };
 
 struct WorkerConfig {

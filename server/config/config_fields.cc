@@ -76,8 +76,8 @@ Field DescribeDevice(DeviceConfig& device) {
                        "shared among its workers.",
                        &device.threads, "auto", 1, 1024),
        EnumField<ActivationKind>("activations",
-                                 "cpu: what multiplies quantised weights. int8 is "
-                                 "about twice as fast and slightly less exact.",
+                                 "cpu: what multiplies quantised weights. f32 is exact "
+                                 "and about half as fast.",
                                  &device.activations,
                                  {{"f32", ActivationKind::kF32}, {"int8", ActivationKind::kInt8}}),
        Unsupported("profile")});

@@ -313,14 +313,14 @@ TEST_F(ExecutorTest, OptionsAreChecked) {
   EXPECT_EQ((*executor)->pool_blocks().size(), 2u);
   EXPECT_THAT((*executor)->shape().numerics_id, HasSubstr("cpu/"));
   EXPECT_THAT((*executor)->shape().numerics_id, HasSubstr("kv-F16"));
-  const std::string float_id = (*executor)->shape().numerics_id;
-  options.activations = Activations::kInt8;
-  const auto int8 = MakeCpuExecutor(model_, options);
-  ASSERT_TRUE(int8.ok());
-  EXPECT_NE((*int8)->shape().numerics_id, float_id);
+  const std::string int8_id = (*executor)->shape().numerics_id;
   ThreadTeam team(1);
-  const auto float_weights = PackCpuWeights(*model_, team);
-  EXPECT_EQ(MakeCpuExecutor(model_, float_weights, options).status().code(),
+  const auto int8_weights = PackCpuWeights(*model_, team, options.activations);
+  options.activations = Activations::kF32;
+  const auto exact = MakeCpuExecutor(model_, options);
+  ASSERT_TRUE(exact.ok());
+  EXPECT_NE((*exact)->shape().numerics_id, int8_id);
+  EXPECT_EQ(MakeCpuExecutor(model_, int8_weights, options).status().code(),
             absl::StatusCode::kInvalidArgument);
   ReferenceExecutorOptions reference;
   reference.block_tokens = 8;

@@ -35,6 +35,7 @@ TEST(PerplexityTest, IsThatOfTheGoldenLogits) {
   for (const int32_t chunk : {1, 10, 512}) {
     PerplexityOptions options;
     options.kv_type = DType::kF32;
+    options.activations = Activations::kF32;
     options.chunk_tokens = chunk;
     const auto result = MeasurePerplexity(*model, tokens, options);
     ASSERT_TRUE(result.ok()) << result.status();

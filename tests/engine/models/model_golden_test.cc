@@ -96,7 +96,7 @@ TEST_P(ModelGoldenTest, ReferenceTransformer) {
 
 TEST_P(ModelGoldenTest, CpuTransformer) {
   ThreadTeam team(2);
-  const auto weights = PackCpuWeights(*file_, team);
+  const auto weights = PackCpuWeights(*file_, team, Activations::kF32);
   for (const size_t chunk : {1, 7, 48}) {
     auto model = MakeCpuTransformer(file_, weights, Kv(DType::kF32), team);
     ASSERT_TRUE(model.ok()) << model.status();

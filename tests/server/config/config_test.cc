@@ -50,7 +50,7 @@ models:
 workers:
   - {name: w0, model: a, role: both, device: {kind: reference, threads: 3}, kv: 2GiB}
   - {name: w1, model: a, device: {kind: emulated}}
-  - {name: w2, model: org/b, device: {activations: int8}}
+  - {name: w2, model: org/b, device: {activations: f32}}
 policy:
   planner: {kind: call_fcfs}
   batch: {step_target: 50ms, max_running: 7, max_waiting: 0}
@@ -89,8 +89,8 @@ registry: {kind: embedded}
   EXPECT_EQ(c.workers[0].kv_bytes, int64_t{2} << 30);
   EXPECT_EQ(c.workers[1].device.kind, DeviceKind::kEmulated);
   EXPECT_EQ(c.workers[2].device.threads, std::nullopt);
-  EXPECT_EQ(c.workers[1].device.activations, ActivationKind::kF32);
-  EXPECT_EQ(c.workers[2].device.activations, ActivationKind::kInt8);
+  EXPECT_EQ(c.workers[1].device.activations, ActivationKind::kInt8);
+  EXPECT_EQ(c.workers[2].device.activations, ActivationKind::kF32);
   EXPECT_EQ(c.workers[2].kv_bytes, std::nullopt);
   EXPECT_EQ(c.planner, "call_fcfs");
   EXPECT_EQ(c.batch.step_target, absl::Milliseconds(50));
