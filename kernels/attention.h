@@ -60,6 +60,10 @@ struct KvSequence {
 void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const float* k,
              const float* v, ThreadTeam& team);
 
+// One position of one sequence, on the calling thread; k, v: [kv_heads, head_dim].
+void StoreKvRow(const KvPool& pool, const uint32_t* blocks, int64_t position, const float* k,
+                const float* v);
+
 struct AttentionArgs {
   const float* q = nullptr;  // [rows, heads, head_dim]
   float* out = nullptr;      // [rows, heads, head_dim]; may be q

@@ -25,6 +25,7 @@
 #include <string_view>
 
 #include "kernels/buffer.h"
+#include "kernels/matmul_input.h"
 #include "kernels/thread_team.h"
 #include "kernels/types.h"
 
@@ -61,23 +62,44 @@ class PackedMatrix final {
   HugeBuffer data_;
 };
 
-// y: [tokens, weights->out()], must not overlap x.
+// y: [rows, weights->out()].
 struct MatMulOutput {
   const PackedMatrix* weights;
   float* y;
 };
 
-// x: [tokens, in]; every output's weights have the same `in`. Several matrices on one x (q, k, v;
-// gate, up) share one hand-over to the team and may be packed for different activations; the bits
-// are those of separate calls.
-void MatMul(const float* x, int64_t tokens, std::span<const MatMulOutput> outputs,
-            ThreadTeam& team);
+// y = x W^T for all rows of x, which was Reset for (at least) these weights. Several matrices on
+// one x (q, k, v) share one hand-over to the team and may be packed for different activations; the
+// bits are those of separate calls.
+void MatMul(const MatMulInput& x, std::span<const MatMulOutput> outputs, ThreadTeam& team);
 
-inline void MatMul(const float* x, int64_t tokens, const PackedMatrix& weights, float* y,
+// The same on plain rows. x: [rows, in], must not overlap any y.
+void MatMul(const float* x, int64_t rows, std::span<const MatMulOutput> outputs, ThreadTeam& team);
+
+inline void MatMul(const float* x, int64_t rows, const PackedMatrix& weights, float* y,
                    ThreadTeam& team) {
   const MatMulOutput output{&weights, y};
-  MatMul(x, tokens, std::span<const MatMulOutput>(&output, 1), team);
+  MatMul(x, rows, std::span<const MatMulOutput>(&output, 1), team);
 }
+
+enum class Gate : uint8_t { kSilu, kGelu };
+
+// out = act(x W_gate^T) * (x W_up^T), both matrices with one shape: the gated half of a
+// feed-forward layer. Bits as of MatMul, then SiluGate or GeluGate, then MatMulInput::Put; a gate
+// is computed and taken over piece by piece, so that the products' outputs are never in memory.
+// out: Reset for the same rows and weights whose `in` is gate.out(); not x.
+void GatedMatMul(const MatMulInput& x, const PackedMatrix& gate, const PackedMatrix& up, Gate kind,
+                 MatMulInput& out, ThreadTeam& team);
+
+// The vocabulary product. Every row gets the id of its greatest logit: the lowest of several, a NaN
+// never, 0 where no logit is above minus infinity. Only rows that have a place for them get their
+// logits written; the bits are those of MatMul, then Softcap with `cap` where cap > 0.
+struct LogitRow {
+  float* logits = nullptr;  // [vocabulary], or null
+  int32_t best = 0;         // out
+};
+void MatMulLogits(const MatMulInput& x, const PackedMatrix& head, float cap,
+                  std::span<LogitRow> rows, ThreadTeam& team);
 
 // The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-1", "avx2-i8-1"
 // and the like. Equal names promise equal bits for all ops of kernels/.

@@ -202,6 +202,12 @@ bool KvBlockShape::Valid() const {
          head_dim <= 512 && head_dim % 8 == 0 && block_tokens > 0 && block_tokens % kKvTile == 0;
 }
 
+void StoreKvRow(const KvPool& pool, const uint32_t* blocks, int64_t position, const float* k,
+                const float* v) {
+  const int32_t block_tokens = pool.layout.block_tokens;
+  StoreRow(pool, blocks[position / block_tokens], static_cast<int>(position % block_tokens), k, v);
+}
+
 void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const float* k,
              const float* v, ThreadTeam& team) {
   const KvBlockShape& layout = pool.layout;

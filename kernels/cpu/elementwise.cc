@@ -15,16 +15,6 @@ int64_t RowGrain(int64_t dim) {
   return std::max<int64_t>(1, kGrainValues / std::max<int64_t>(1, dim));
 }
 
-void RotateHead(RopeKind kind, const float* cosines, const float* sines, int64_t pairs, float* x) {
-  const int64_t step = kind == RopeKind::kInterleaved ? 2 : 1;
-  float* const second = kind == RopeKind::kInterleaved ? x + 1 : x + pairs;
-  for (int64_t i = 0; i < pairs; ++i) {
-    const float a = x[i * step], b = second[i * step];
-    x[i * step] = a * cosines[i] - b * sines[i];
-    second[i * step] = a * sines[i] + b * cosines[i];
-  }
-}
-
 }  // namespace
 
 void RmsNorm(const float* x, const float* weight, float weight_offset, float epsilon, int64_t rows,
@@ -38,14 +28,14 @@ void RmsNorm(const float* x, const float* weight, float weight_offset, float eps
 
 void AddInPlace(float* x, const float* y, int64_t values, ThreadTeam& team) {
   team.ParallelFor(values, kGrainValues, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) x[i] += y[i];
+    cpu::Kernels().add(x + begin, y + begin, end - begin);
   });
 }
 
 void AddBias(float* x, const float* bias, int64_t rows, int64_t dim, ThreadTeam& team) {
   team.ParallelFor(rows, RowGrain(dim), [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      for (int64_t i = 0; i < dim; ++i) x[r * dim + i] += bias[i];
+      cpu::Kernels().add(x + r * dim, bias, dim);
     }
   });
 }
@@ -106,7 +96,8 @@ void Rope(RopeKind kind, const float* table, int64_t pairs, int64_t rows, int64_
     for (int64_t r = begin; r < end; ++r) {
       const float* const row = table + r * 2 * pairs;
       for (int64_t h = 0; h < heads; ++h) {
-        RotateHead(kind, row, row + pairs, pairs, x + (r * heads + h) * head_dim);
+        cpu::Kernels().rotate(row, row + pairs, pairs, kind == RopeKind::kInterleaved,
+                              x + (r * heads + h) * head_dim);
       }
     }
   });

@@ -106,6 +106,13 @@ struct KernelSet {
   // out[i * stride] = half of values[i].
   void (*store_half)(const float* values, int32_t count, int32_t stride, uint16_t* out);
 
+  // x += y.
+  void (*add)(float* x, const float* y, int64_t values);
+  // The greatest value that is no NaN; minus infinity where there is none.
+  float (*max)(const float* x, int64_t values);
+  // Pairs (2i, 2i + 1), interleaved, or (i, i + pairs) of one head.
+  void (*rotate)(const float* cosines, const float* sines, int64_t pairs, bool interleaved,
+                 float* x);
   void (*rms_norm)(const float* x, const float* weight, float weight_offset, float epsilon,
                    int64_t dim, float* out);
   void (*softcap)(float* x, float cap, int64_t values);

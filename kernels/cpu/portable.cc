@@ -1,6 +1,7 @@
 #include "kernels/cpu/portable.h"
 
 #include <cmath>
+#include <limits>
 
 #include "kernels/dequantize.h"
 
@@ -9,6 +10,26 @@ namespace {
 
 void StoreHalf(const float* values, int32_t count, int32_t stride, uint16_t* out) {
   for (int32_t i = 0; i < count; ++i) out[int64_t{i} * stride] = FloatToHalf(values[i]);
+}
+
+void Add(float* x, const float* y, int64_t values) {
+  for (int64_t i = 0; i < values; ++i) x[i] += y[i];
+}
+
+float Max(const float* x, int64_t values) {
+  float max = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < values; ++i) max = x[i] > max ? x[i] : max;
+  return max;
+}
+
+void Rotate(const float* cosines, const float* sines, int64_t pairs, bool interleaved, float* x) {
+  const int64_t step = interleaved ? 2 : 1;
+  float* const second = interleaved ? x + 1 : x + pairs;
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float a = x[i * step], b = second[i * step];
+    x[i * step] = a * cosines[i] - b * sines[i];
+    second[i * step] = a * sines[i] + b * cosines[i];
+  }
 }
 
 void RmsNorm(const float* x, const float* weight, float weight_offset, float epsilon, int64_t dim,
@@ -50,6 +71,9 @@ const KernelSet kPortableKernels = {
     .attend = PortableAttend,
     .merge = PortableMerge,
     .store_half = StoreHalf,
+    .add = Add,
+    .max = Max,
+    .rotate = Rotate,
     .rms_norm = RmsNorm,
     .softcap = Softcap,
     .silu_gate = SiluGate,
