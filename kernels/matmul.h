@@ -4,8 +4,9 @@
 // chosen when the weights are packed.
 //
 // Numerics, kF32. Weights are used at their exact dequantised value; activations and sums are fp32.
-// The order over k is fixed: within a scale group (16 or 32 consecutive k, by format) a chain of
-// FMAs in ascending k, and the group sums are added, times their scale, in ascending order.
+// The order over k is fixed: within a scale group (16 or 32 consecutive k, by format; 256 for F32,
+// F16 and BF16) a chain of FMAs in ascending k, and the group sums are added, times their scale, in
+// ascending order.
 //
 // Numerics, kInt8. Each block of 32 consecutive values of a row of x becomes int8 times a scale of
 // max |x| / 127 (round to nearest even). The integer dot of a scale group is exact; the groups are
@@ -101,7 +102,7 @@ struct LogitRow {
 void MatMulLogits(const MatMulInput& x, const PackedMatrix& head, float cap,
                   std::span<LogitRow> rows, ThreadTeam& team);
 
-// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-1", "avx2-i8-1"
+// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-2", "avx2-i8-2"
 // and the like. Equal names promise equal bits for all ops of kernels/.
 std::string_view KernelSetName(Activations activations = Activations::kF32);
 

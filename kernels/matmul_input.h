@@ -35,6 +35,7 @@ class MatMulInput final {
   // Of the kernels, see kernels/cpu/kernel_set.h; null where no weights asked for them.
   struct Floats {
     const float* x = nullptr;        // [rows, dim]
+    const float* chunks = nullptr;   // [dim / 256 rounded up, rows, 256]
     const float* shifted = nullptr;  // [rows, dim]
     const float* sums16 = nullptr;   // [rows, dim / 16]
     const float* sums32 = nullptr;   // [rows, dim / 32]
@@ -50,14 +51,15 @@ class MatMulInput final {
 
  private:
   struct Forms {
-    bool x, shifted, sums16, sums32;
+    bool x, chunks, shifted, sums16, sums32;
     bool int8, int8_sums16, int8_sums32;
   };
+  void PutChunks(const float* x, int64_t row, int64_t first_value, int64_t width);
 
   Forms forms_{};
   int64_t rows_ = 0;
   int64_t dim_ = 0;
-  AlignedVector<float> x_, shifted_, sums16_, sums32_;
+  AlignedVector<float> x_, chunks_, shifted_, sums16_, sums32_;
   AlignedVector<int8_t> quants_;
   AlignedVector<float> scales_;
   AlignedVector<int32_t> int8_sums16_, int8_sums32_;

@@ -8,6 +8,7 @@
 
 namespace hexad::cpu {
 
+void Avx2FloatPanels(const FloatPanelsTask& task);
 void Avx2Panel(const PanelTask& task);
 void Avx2Prepare(const PrepareTask& task);
 void Avx2Int8Panels(const Int8PanelTask& task);

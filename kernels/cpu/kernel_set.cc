@@ -13,8 +13,9 @@ namespace cpu {
 
 #if defined(HEXAD_AVX2)
 const KernelSet kAvx2Kernels = {
-    .name = "avx2-f32-1",
-    .int8_name = "avx2-i8-1",
+    .name = "avx2-f32-2",
+    .int8_name = "avx2-i8-2",
+    .float_panels = Avx2FloatPanels,
     .panel = Avx2Panel,
     .prepare = Avx2Prepare,
     .int8_panels = Avx2Int8Panels,

@@ -11,7 +11,23 @@
 
 namespace hexad::cpu {
 
-// One panel times all tokens.
+// Consecutive panels of F32, F16 or BF16 times all tokens. Every output is a sum in ascending order
+// over chunks of kFloatChain values of k, each of them a chain of FMAs in ascending k.
+constexpr int kFloatChain = 256;
+struct FloatPanelsTask {
+  WeightKind kind;
+  int64_t panels;
+  int64_t panel_bytes;     // from one to the next
+  const uint8_t* weights;  // of the first
+  int64_t in;
+  int64_t tokens;
+  const float* x;  // [in / kFloatChain rounded up, tokens, kFloatChain]
+  float* y;        // as in PanelTask
+  int64_t y_stride;
+  int64_t rows;  // valid rows of all the panels
+};
+
+// One panel of quantised weights times all tokens.
 struct PanelTask {
   PackedFormat format;
   const uint8_t* quants;
@@ -95,6 +111,7 @@ struct AttendTask {
 struct KernelSet {
   const char* name;
   const char* int8_name;  // with int8 activations
+  void (*float_panels)(const FloatPanelsTask& task);
   void (*panel)(const PanelTask& task);
   void (*prepare)(const PrepareTask& task);
   void (*int8_panels)(const Int8PanelTask& task);

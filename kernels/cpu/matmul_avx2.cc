@@ -37,38 +37,9 @@ struct DecodeS8 {
   }
 };
 
-struct DecodeF16 {
-  static constexpr int kOctetBytes = 256;
-  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
-  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
-    return LoadHalves(octet + i * 32 + v * 16);
-  }
-};
-
-struct DecodeBF16 {
-  static constexpr int kOctetBytes = 256;
-  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
-  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
-    const __m128i halves =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(octet + i * 32 + v * 16));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
-  }
-};
-
-struct DecodeF32 {
-  static constexpr int kOctetBytes = 512;
-  static constexpr int kGroupsOfOneToken = 1, kGroupsOfTwoTokens = 1;
-  static INLINE __m256 Value(const uint8_t* octet, int i, int v) {
-    return _mm256_loadu_ps(reinterpret_cast<const float*>(octet + i * 64 + v * 32));
-  }
-};
-
-INLINE bool IsFloat(const PackedFormat& format) { return format.kind <= WeightKind::kBF16; }
-
 // sum += the finished chain of a group, half v of its rows. group_sum: of x, where there are mins.
 INLINE __m256 AddGroup(const PackedFormat& format, const GroupScale& s, int v, __m256 chain,
                        const float* group_sum, __m256 sum) {
-  if (IsFloat(format)) return _mm256_add_ps(sum, chain);
   sum = _mm256_fmadd_ps(s.scale[v], chain, sum);
   return format.has_min ? _mm256_fmadd_ps(s.min[v], _mm256_broadcast_ss(group_sum), sum) : sum;
 }
@@ -142,28 +113,12 @@ INLINE void DirectGroups(const PanelTask& task, int64_t g, __m256 (&acc)[kTokens
   }
 #pragma GCC unroll 4
   for (int n = 0; n < kGroups; ++n) {
-    const GroupScale s = IsFloat(task.format) ? GroupScale{} : LoadGroupScale(task, g + n);
+    const GroupScale s = LoadGroupScale(task, g + n);
 #pragma GCC unroll 6
     for (int t = 0; t < kTokens; ++t) {
       const float* group_sum = task.sums + t * groups + g + n;
       acc[t][0] = AddGroup(task.format, s, 0, chain[n][t][0], group_sum, acc[t][0]);
       acc[t][1] = AddGroup(task.format, s, 1, chain[n][t][1], group_sum, acc[t][1]);
-    }
-  }
-}
-
-// The last in % kGroup values, of float formats.
-template <typename Decoder, int kTokens>
-void DirectTail(const PanelTask& task, int64_t begin, __m256 (&acc)[kTokens][2]) {
-  if (begin == task.in) return;
-  for (int t = 0; t < kTokens; ++t) {
-    for (int v = 0; v < 2; ++v) {
-      __m256 chain = _mm256_setzero_ps();
-      for (int64_t k = begin; k < task.in; ++k) {
-        const __m256 weight = Decoder::Value(task.quants + k * (Decoder::kOctetBytes / 8), 0, v);
-        chain = _mm256_fmadd_ps(weight, _mm256_broadcast_ss(task.x + t * task.in + k), chain);
-      }
-      acc[t][v] = _mm256_add_ps(acc[t][v], chain);
     }
   }
 }
@@ -187,7 +142,6 @@ void Direct(const PanelTask& task) {
     }
   }
   for (; g < groups; ++g) DirectGroups<Decoder, kGroup, kTokens, 1>(task, g, acc);
-  DirectTail<Decoder, kTokens>(task, groups * kGroup, acc);
   for (int t = 0; t < kTokens; ++t) StorePanelRow(task, t, acc[t][0], acc[t][1]);
 }
 
@@ -234,24 +188,18 @@ struct Tile {
   alignas(64) float acc[kTileTokens * kPanelRows];
 };
 
-// Values k0..k0+count-1 of the panel; count is a multiple of 8 but at the end of float formats.
+// Values k0..k0+count-1 of the panel; count is a multiple of 16.
 template <typename Decoder>
 void DecodeTile(const PanelTask& task, int64_t k0, int count, Tile& tile) {
   const uint8_t* octet = task.quants + k0 / 8 * Decoder::kOctetBytes;
   float* out = tile.weights;
-  int k = 0;
-  for (; k + 8 <= count; k += 8, octet += Decoder::kOctetBytes) {
+  for (int k = 0; k < count; k += 8, octet += Decoder::kOctetBytes) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i, out += kPanelRows) {
       _mm256_store_ps(out, Decoder::Value(octet, i, 0));
       _mm256_store_ps(out + 8, Decoder::Value(octet, i, 1));
     }
   }
-  for (; k < count; ++k, octet += Decoder::kOctetBytes / 8, out += kPanelRows) {
-    _mm256_store_ps(out, Decoder::Value(octet, 0, 0));
-    _mm256_store_ps(out + 8, Decoder::Value(octet, 0, 1));
-  }
-  if (IsFloat(task.format)) return;
   const int64_t first = k0 / task.format.group;
   for (int g = 0; g < count / task.format.group; ++g) {
     const GroupScale s = LoadGroupScale(task, first + g);
@@ -288,13 +236,10 @@ INLINE void TileGroup(const PanelTask& task, const Tile& tile, int g, int length
       chain[t][1] = _mm256_fmadd_ps(w1, xi, chain[t][1]);
     }
   }
-  GroupScale s{};
-  if (!IsFloat(task.format)) {
-    const float* scales = tile.scales + g * kPanelRows;
-    const float* mins = tile.mins + g * kPanelRows;
-    s = {{_mm256_load_ps(scales), _mm256_load_ps(scales + 8)},
-         {_mm256_load_ps(mins), _mm256_load_ps(mins + 8)}};
-  }
+  const float* scales = tile.scales + g * kPanelRows;
+  const float* mins = tile.mins + g * kPanelRows;
+  const GroupScale s = {{_mm256_load_ps(scales), _mm256_load_ps(scales + 8)},
+                        {_mm256_load_ps(mins), _mm256_load_ps(mins + 8)}};
 #pragma GCC unroll 6
   for (int t = 0; t < kTokens; ++t) {
     const float* group_sum = task.sums + (token + t) * groups + global_group;
@@ -380,18 +325,8 @@ void Panel(const PanelTask& task) {
 }  // namespace
 
 void Avx2Panel(const PanelTask& task) {
-  switch (task.format.kind) {
-    case WeightKind::kF32:
-      return Panel<DecodeF32>(task);
-    case WeightKind::kF16:
-      return Panel<DecodeF16>(task);
-    case WeightKind::kBF16:
-      return Panel<DecodeBF16>(task);
-    case WeightKind::kS8:
-      return Panel<DecodeS8>(task);
-    default:
-      return Panel<DecodeU4>(task);
-  }
+  if (task.format.kind == WeightKind::kS8) return Panel<DecodeS8>(task);
+  Panel<DecodeU4>(task);
 }
 
 void Avx2Prepare(const PrepareTask& task) {

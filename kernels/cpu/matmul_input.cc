@@ -44,6 +44,10 @@ void MatMulInput::Reset(int64_t rows, std::span<const PackedMatrix* const> weigh
       forms_.int8_sums32 |= format.group == 32;
       continue;
     }
+    if (format.kind <= cpu::WeightKind::kBF16) {
+      forms_.chunks = true;
+      continue;
+    }
     const bool shifted = format.kind == cpu::WeightKind::kU4;
     const bool sums = format.has_min || format.bias != 0;
     forms_.shifted |= shifted;
@@ -52,6 +56,8 @@ void MatMulInput::Reset(int64_t rows, std::span<const PackedMatrix* const> weigh
     forms_.sums32 |= sums && format.group == 32;
   }
   Grow(x_, forms_.x, rows * dim_);
+  Grow(chunks_, forms_.chunks,
+       (dim_ + cpu::kFloatChain - 1) / cpu::kFloatChain * rows * cpu::kFloatChain);
   Grow(shifted_, forms_.shifted, rows * dim_);
   Grow(sums16_, forms_.sums16, rows * (dim_ / 16));
   Grow(sums32_, forms_.sums32, rows * (dim_ / 32));
@@ -74,6 +80,9 @@ void MatMulInput::Put(const float* x, int64_t first_row, int64_t count, int64_t 
     task.sums32 = At(forms_.int8_sums32, int8_sums32_, block);
     cpu::Kernels().quantize(task);
   }
+  if (forms_.chunks) {
+    for (int64_t i = 0; i < count; ++i) PutChunks(x + i * width, first_row + i, first_value, width);
+  }
   if (!forms_.x && !forms_.shifted && !forms_.sums16 && !forms_.sums32) return;
   for (int64_t i = 0; i < count; ++i, x += width) {
     const int64_t row = first_row + i;
@@ -91,6 +100,17 @@ void MatMulInput::Put(const float* x, int64_t first_row, int64_t count, int64_t 
   }
 }
 
+void MatMulInput::PutChunks(const float* x, int64_t row, int64_t first_value, int64_t width) {
+  constexpr int64_t kChunk = cpu::kFloatChain;
+  const int64_t end = first_value + width;
+  for (int64_t value = first_value; value < end;) {
+    const int64_t next = std::min(end, (value / kChunk + 1) * kChunk);
+    std::memcpy(chunks_.data() + (value / kChunk * rows_ + row) * kChunk + value % kChunk,
+                x + value - first_value, sizeof(float) * static_cast<size_t>(next - value));
+    value = next;
+  }
+}
+
 void MatMulInput::PutAll(const float* x, ThreadTeam& team) {
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, dim_));
   team.ParallelFor(rows_, grain, [&](int64_t begin, int64_t end, int) {
@@ -99,7 +119,7 @@ void MatMulInput::PutAll(const float* x, ThreadTeam& team) {
 }
 
 MatMulInput::Floats MatMulInput::floats() const {
-  return {DataOf(forms_.x, x_), DataOf(forms_.shifted, shifted_),
+  return {DataOf(forms_.x, x_), DataOf(forms_.chunks, chunks_), DataOf(forms_.shifted, shifted_),
           DataOf(forms_.sums16, sums16_), DataOf(forms_.sums32, sums32_)};
 }
 

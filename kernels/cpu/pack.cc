@@ -138,11 +138,11 @@ PackedFormat FormatOf(DType type, Activations activations) {
   const bool super = Info(type).block_values == kSuper;
   switch (type) {
     case DType::kF32:
-      return {WeightKind::kF32, 32, 0, false, false};
+      return {WeightKind::kF32, 1, 0, false, false};
     case DType::kF16:
-      return {WeightKind::kF16, 32, 0, false, false};
+      return {WeightKind::kF16, 1, 0, false, false};
     case DType::kBF16:
-      return {WeightKind::kBF16, 32, 0, false, false};
+      return {WeightKind::kBF16, 1, 0, false, false};
     case DType::kQ4_0:
       return {WeightKind::kU4, 32, 8, false, false};
     case DType::kQ3_K:

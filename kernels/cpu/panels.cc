@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/kernel_set.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/quant_block.h"
 
 namespace hexad::cpu {
 namespace {
@@ -12,6 +13,24 @@ namespace {
 constexpr int64_t kSideBySide = 4;                 // one-row products read as many streams
 constexpr int64_t kPieceBytes = int64_t{1} << 17;  // of weights: about 6 us at memory speed
 constexpr int64_t kPiecesPerThread = 8;
+
+void ComputeFloatPanels(const MatMulInput& input, const PackedMatrix& weights, int64_t first,
+                        int64_t last, float* y, int64_t y_stride) {
+  FloatPanelsTask task{};
+  const PackedFormat format = FormatOf(weights.type());
+  task.kind = format.kind;
+  task.panels = last - first;
+  task.panel_bytes = LayoutOf(format, weights.in()).bytes;
+  task.weights = reinterpret_cast<const uint8_t*>(weights.data()) + first * task.panel_bytes;
+  task.in = weights.in();
+  task.tokens = input.rows();
+  task.x = input.floats().chunks;
+  task.y = y;
+  task.y_stride = y_stride;
+  task.rows = std::min(task.panels * kPanelRows, weights.out() - first * kPanelRows);
+  assert(task.x != nullptr);
+  Kernels().float_panels(task);
+}
 
 // Where the parts of panel `first` lie; Task: PanelTask or Int8PanelTask.
 template <typename Task>
@@ -79,8 +98,9 @@ int64_t PanelsPerPiece(const PackedMatrix& matrix, int64_t matrices, const Threa
 
 void ComputePanels(const MatMulInput& x, const PackedMatrix& weights, int64_t first, int64_t last,
                    float* y, int64_t y_stride) {
-  const auto compute =
-      weights.activations() == Activations::kInt8 ? ComputeInt8Panels : ComputeF32Panels;
+  const auto compute = weights.activations() == Activations::kInt8 ? ComputeInt8Panels
+                       : QuantGroup(weights.type()) == 0           ? ComputeFloatPanels
+                                                                   : ComputeF32Panels;
   compute(x, weights, first, last, y, y_stride);
 }
 

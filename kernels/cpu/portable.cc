@@ -62,8 +62,9 @@ void GeluGate(const float* gate, const float* up, int64_t values, float* out) {
 }  // namespace
 
 const KernelSet kPortableKernels = {
-    .name = "portable-f32-1",
-    .int8_name = "portable-i8-1",
+    .name = "portable-f32-2",
+    .int8_name = "portable-i8-2",
+    .float_panels = PortableFloatPanels,
     .panel = PortablePanel,
     .prepare = PortablePrepare,
     .int8_panels = PortableInt8Panels,

@@ -6,6 +6,7 @@
 
 namespace hexad::cpu {
 
+void PortableFloatPanels(const FloatPanelsTask& task);
 void PortablePanel(const PanelTask& task);
 void PortablePrepare(const PrepareTask& task);
 void PortableInt8Panels(const Int8PanelTask& task);

@@ -67,6 +67,31 @@ TEST_P(MatMulOfType, EqualsReferenceOnRandomShapes) {
   }
 }
 
+// Packed floats times x by the set that this machine would not choose.
+std::vector<float> PortableFloats(const PackedMatrix& packed, const std::vector<float>& x,
+                                  int64_t tokens) {
+  const int64_t chunk = cpu::kFloatChain, chunks = (packed.in() + chunk - 1) / chunk;
+  std::vector<float> chunked(static_cast<size_t>(chunks * tokens * chunk), NAN);
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t k = 0; k < packed.in(); ++k) {
+      chunked[(k / chunk * tokens + t) * chunk + k % chunk] = x[t * packed.in() + k];
+    }
+  }
+  std::vector<float> y(static_cast<size_t>(tokens * packed.out()));
+  cpu::FloatPanelsTask task{};
+  task.kind = cpu::FormatOf(packed.type()).kind;
+  task.panel_bytes = cpu::LayoutOf(cpu::FormatOf(packed.type()), packed.in()).bytes;
+  task.panels = static_cast<int64_t>(packed.bytes()) / task.panel_bytes;
+  task.weights = reinterpret_cast<const uint8_t*>(packed.data());
+  task.in = packed.in();
+  task.tokens = tokens;
+  task.x = chunked.data();
+  task.y = y.data();
+  task.y_stride = task.rows = packed.out();
+  cpu::kPortableKernels.float_panels(task);
+  return y;
+}
+
 // The set that this machine would not choose: the same packed weights, called directly.
 TEST_P(MatMulOfType, PortableKernelsEqualReference) {
   const DType type = GetParam();
@@ -76,14 +101,19 @@ TEST_P(MatMulOfType, PortableKernelsEqualReference) {
   const std::vector<float> x = random.Floats(tokens * in);
   ThreadTeam team(1);
   const PackedMatrix packed = PackedMatrix::Pack(type, rows.data(), out, in, team);
+  std::vector<float> expected(static_cast<size_t>(tokens * out));
+  reference::MatMul(x.data(), tokens, type, rows.data(), out, in, expected.data());
+  const std::vector<float> magnitudes = Magnitudes(x, tokens, type, rows, out, in);
+  if (Info(type).block_values == 1) {
+    ExpectNear(PortableFloats(packed, x, tokens), expected, magnitudes);
+    return;
+  }
   cpu::PanelTask task{};
   task.format = cpu::FormatOf(type);
   const cpu::PanelLayout layout = cpu::LayoutOf(task.format, in);
   std::vector<float> shifted(x.size()), sums(x.size()), actual(static_cast<size_t>(tokens * out));
-  if (Info(type).block_values > 1) {
-    cpu::kPortableKernels.prepare(
-        {x.data(), tokens, in, task.format.group, shifted.data(), sums.data()});
-  }
+  cpu::kPortableKernels.prepare(
+      {x.data(), tokens, in, task.format.group, shifted.data(), sums.data()});
   task.quants = reinterpret_cast<const uint8_t*>(packed.data());
   task.scales = task.quants + layout.scales;
   task.supers = task.quants + layout.supers;
@@ -95,9 +125,7 @@ TEST_P(MatMulOfType, PortableKernelsEqualReference) {
   task.y_stride = out;
   task.rows = static_cast<int32_t>(out);
   cpu::kPortableKernels.panel(task);
-  std::vector<float> expected(actual.size());
-  reference::MatMul(x.data(), tokens, type, rows.data(), out, in, expected.data());
-  ExpectNear(actual, expected, Magnitudes(x, tokens, type, rows, out, in));
+  ExpectNear(actual, expected, magnitudes);
 }
 
 // What the whole engine's reproducibility stands on.
@@ -129,6 +157,49 @@ TEST_P(MatMulOfType, BitsOfARowDependOnThatRowAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, MatMulOfType, testing::ValuesIn(kAllTypes),
+                         [](const auto& info) { return std::string(Info(info.param).name); });
+
+class MatMulOfFloats : public testing::TestWithParam<DType> {};
+
+// Blocks of tokens, groups of panels and chunks of k, all with their edges.
+TEST_P(MatMulOfFloats, EqualsReferenceOnManyRandomShapes) {
+  const DType type = GetParam();
+  RandomData random(7 + static_cast<uint64_t>(type));
+  ThreadTeam team(2);
+  for (int i = 0; i < 67; ++i) {
+    const int64_t tokens = i % 8 == 0 ? random.Integer(120, 140) : random.Integer(1, 20);
+    const int64_t out = random.Integer(1, 150);
+    const int64_t in = i % 4 == 0 ? random.Integer(1, 3) * 256 : random.Integer(1, 700);
+    const std::vector<uint8_t> rows = random.Rows(type, out, in);
+    const std::vector<float> x = random.Floats(tokens * in);
+    const PackedMatrix packed = PackedMatrix::Pack(type, rows.data(), out, in, team);
+    std::vector<float> actual(static_cast<size_t>(tokens * out), NAN);
+    std::vector<float> expected(actual.size());
+    MatMul(x.data(), tokens, packed, actual.data(), team);
+    reference::MatMul(x.data(), tokens, type, rows.data(), out, in, expected.data());
+    SCOPED_TRACE(testing::Message() << "tokens " << tokens << " out " << out << " in " << in);
+    ExpectNear(actual, expected, Magnitudes(x, tokens, type, rows, out, in));
+  }
+}
+
+TEST_P(MatMulOfFloats, ManyTokensHaveTheBitsOfOne) {
+  const DType type = GetParam();
+  RandomData random(31 + static_cast<uint64_t>(type));
+  ThreadTeam team(2);
+  const int64_t tokens = 261, out = 150, in = 519;
+  const std::vector<uint8_t> rows = random.Rows(type, out, in);
+  const std::vector<float> x = random.Floats(tokens * in);
+  const PackedMatrix packed = PackedMatrix::Pack(type, rows.data(), out, in, team);
+  std::vector<float> together(static_cast<size_t>(tokens * out)), alone(together.size());
+  MatMul(x.data(), tokens, packed, together.data(), team);
+  for (int64_t t = 0; t < tokens; ++t) {
+    MatMul(x.data() + t * in, 1, packed, alone.data() + t * out, team);
+  }
+  EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MatMulOfFloats,
+                         testing::Values(DType::kF32, DType::kF16, DType::kBF16),
                          [](const auto& info) { return std::string(Info(info.param).name); });
 
 TEST(MatMul, SeveralOutputsEqualSeparateCalls) {
