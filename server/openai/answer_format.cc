@@ -69,6 +69,12 @@ void WriteCompletionLogprobs(std::span<const TextLogprob> tokens, int64_t text_o
   json->EndArray().EndObject();
 }
 
+void WriteTokenIds(std::span<const TokenId> tokens, JsonWriter* json) {
+  json->Key("token_ids").BeginArray();
+  for (const TokenId token : tokens) json->Int(static_cast<int32_t>(token));
+  json->EndArray();
+}
+
 }  // namespace
 
 std::string ErrorEvent(const HttpError& error) {
@@ -138,7 +144,9 @@ std::string AnswerFormat::DeltaChunk(int32_t choice, const TextDelta& delta,
   } else {
     WriteCompletionLogprobs(delta.logprobs, text_offset, &json);
   }
-  json.Key("finish_reason").Null().EndObject();
+  json.Key("finish_reason").Null();
+  if (identity_.with_token_ids) WriteTokenIds(delta.tokens, &json);
+  json.EndObject();
   return Chunk(text, "null");
 }
 
@@ -191,7 +199,9 @@ std::string AnswerFormat::Whole(std::span<const ChoiceAnswer> choices, const Usa
     } else {
       WriteCompletionLogprobs(choice.logprobs, 0, &json);
     }
-    json.Key("finish_reason").String(FinishName(choice.reason)).EndObject();
+    json.Key("finish_reason").String(FinishName(choice.reason));
+    if (identity_.with_token_ids) WriteTokenIds(choice.tokens, &json);
+    json.EndObject();
   }
   json.EndArray().Key("usage");
   WriteUsage(usage, &json);

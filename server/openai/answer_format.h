@@ -6,6 +6,8 @@
 // array and `finish_reason` is present even when null; the first chunk of a choice holds the role
 // and empty content, the last an empty delta with the finish reason, never merged with content;
 // with include_usage every chunk has "usage":null but the last, which has no choices.
+// with_token_ids adds vLLM's token_ids to every choice that has text: all of the answer, without
+// the stop token.
 
 #include <cstdint>
 #include <span>
@@ -26,6 +28,7 @@ struct AnswerIdentity {
   std::string model;
   std::string system_fingerprint;  // empty: left out
   bool with_logprobs = false;
+  bool with_token_ids = false;
   bool include_usage = false;  // of a stream
 };
 
@@ -34,6 +37,7 @@ struct ChoiceAnswer {
   std::string text;
   std::vector<TextLogprob> logprobs;
   FinishReason reason = FinishReason::kFailed;
+  std::vector<TokenId> tokens;
 };
 
 inline constexpr char kStreamDone[] = "data: [DONE]\n\n";

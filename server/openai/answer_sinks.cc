@@ -48,7 +48,8 @@ void StreamSink::OnDelta(int32_t choice, TextDelta delta) {
   Choice* const state = Begin(choice);
   if (state == nullptr) return;
   const bool has_logprobs = format_.identity().with_logprobs && !delta.logprobs.empty();
-  if (delta.text.empty() && !has_logprobs) return;
+  const bool has_tokens = format_.identity().with_token_ids && !delta.tokens.empty();
+  if (delta.text.empty() && !has_logprobs && !has_tokens) return;
   writer_.Write(format_.DeltaChunk(choice, delta, state->characters));
   state->characters += CountCharacters(delta.text);
 }
@@ -91,6 +92,9 @@ void WholeSink::OnDelta(int32_t choice, TextDelta delta) {
   choices_[index].text += delta.text;
   std::move(delta.logprobs.begin(), delta.logprobs.end(),
             std::back_inserter(choices_[index].logprobs));
+  if (!format_.identity().with_token_ids) return;
+  std::vector<TokenId>& tokens = choices_[index].tokens;
+  tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
 }
 
 void WholeSink::OnFinish(int32_t choice, FinishReason reason) {

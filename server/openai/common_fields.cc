@@ -167,6 +167,13 @@ absl::Status ReadStreamOptions(JsonValue value, std::string_view name, RequestDr
   return absl::OkStatus();
 }
 
+absl::Status ReadReturnTokenIds(JsonValue value, std::string_view name, RequestDraft* draft) {
+  const auto flag = ReadBool(value, name);
+  if (!flag.ok()) return flag.status();
+  draft->request.return_token_ids = *flag;
+  return absl::OkStatus();
+}
+
 absl::Status ReadUser(JsonValue value, std::string_view name, RequestDraft*) {
   return ReadString(value, name, 64 * 1024).status();
 }
@@ -201,6 +208,7 @@ constexpr auto kCommonFields = std::to_array<RequestField>({
     {"ignore_eos", ReadIgnoreEos},
     {"stream", ReadStream},
     {"stream_options", ReadStreamOptions},
+    {"return_token_ids", ReadReturnTokenIds},
     {"user", ReadUser},
     {"metadata", ReadMetadata},
     {"response_format", ReadResponseFormat},

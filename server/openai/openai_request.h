@@ -25,6 +25,7 @@ struct OpenAiRequest {
   GenerateCall call;  // all but tenant and request_id
   bool stream = false;
   bool include_usage = false;
+  bool return_token_ids = false;  // vLLM's: the ids of the answer's tokens beside its text
 };
 
 absl::StatusOr<OpenAiRequest> ParseChatRequest(std::string body, const RequestLimits& limits);

@@ -62,6 +62,7 @@ void Generate(const Api& api, AnswerKind kind, HttpRequest http, ResponseWriter 
                           .model = call.model,
                           .system_fingerprint = api.options.system_fingerprint,
                           .with_logprobs = call.sampling.num_logprobs >= 0,
+                          .with_token_ids = request->return_token_ids,
                           .include_usage = request->stream && request->include_usage};
   std::shared_ptr<TokenSink> sink;
   if (request->stream) {

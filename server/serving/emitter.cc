@@ -131,8 +131,9 @@ void Emitter::OnFinished(Call& call, const TokenEvent& event, absl::Time now) {
       rest = std::move(last.text);
       if (!last.stopped) rest += choice.stops.Flush();
     }
-    const bool logprobs_left = !choice.stopped && !choice.pending.logprobs.empty();
-    if (!rest.empty() || logprobs_left) Send(call, index, std::move(rest));
+    // Tokens without text of their own, such as half a character, are part of the answer too.
+    const bool tokens_left = !choice.stopped && !choice.pending.tokens.empty();
+    if (!rest.empty() || tokens_left) Send(call, index, std::move(rest));
     call.state->sink->OnFinish(index, choice.stopped ? FinishReason::kStop : event.reason);
   }
   call.worst = std::max(call.worst, event.reason);

@@ -100,6 +100,22 @@ TEST(AnswerFormatTest, CompletionLogprobs) {
       "text_offset":[10,12]})"));
 }
 
+TEST(AnswerFormatTest, TokenIdsWhenAskedFor) {
+  AnswerIdentity identity = Identity();
+  identity.with_token_ids = true;
+  const AnswerFormat format(identity);
+  TextDelta delta = Text("aé");
+  delta.tokens = {TokenId{5}, TokenId{0}};
+  EXPECT_EQ(Event(format.DeltaChunk(0, delta, 0))["choices"][0]["token_ids"], json({5, 0}));
+  EXPECT_FALSE(
+      Event(format.FinishChunk(0, FinishReason::kStop))["choices"][0].contains("token_ids"));
+  const std::vector<ChoiceAnswer> choices = {{"aé", {}, FinishReason::kStop, delta.tokens},
+                                             {"", {}, FinishReason::kLength, {}}};
+  const json body = json::parse(format.Whole(choices, {3, 0, 2}));
+  EXPECT_EQ(body["choices"][0]["token_ids"], json({5, 0}));
+  EXPECT_EQ(body["choices"][1]["token_ids"], json::array());
+}
+
 // Text streams of the real service, event by event: what this writes for the same deltas is equal.
 TEST(AnswerFormatTest, RealStreamsAreReproduced) {
   const char* const data = std::getenv("HEXAD_DATA");

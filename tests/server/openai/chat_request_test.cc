@@ -53,6 +53,7 @@ TEST(ChatRequestTest, EveryFieldArrives) {
       R"("logit_bias":{"5":-100,"17":2.5},"logprobs":true,"top_logprobs":4,"stream":true,)"
       R"("stream_options":{"include_usage":true,"other":1},"max_completion_tokens":20,)"
       R"("max_tokens":10,"min_tokens":2,"ignore_eos":true,"stop_token_ids":[3],"user":"u",)"
+      R"("return_token_ids":true,)"
       R"("store":true,"service_tier":"auto","prompt_cache_key":"k","parallel_tool_calls":false,)"
       R"("tools":[],"tool_choice":"none","response_format":{"type":"text"},"modalities":["text"],)"
       R"("reasoning_effort":"low","unknown_field":{"x":[1]})");
@@ -78,6 +79,7 @@ TEST(ChatRequestTest, EveryFieldArrives) {
   EXPECT_TRUE(call.ignore_end_of_sequence);
   EXPECT_TRUE(request->stream);
   EXPECT_TRUE(request->include_usage);
+  EXPECT_TRUE(request->return_token_ids);
 }
 
 TEST(ChatRequestTest, NullsCountAsAbsent) {
