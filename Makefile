@@ -3,10 +3,10 @@ JOBS ?= $(shell nproc)
 ARGS ?=
 SECONDS_EACH ?= 300
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-slow tsan e2e fuzz lint lint-all bench clean
+.PHONY: help serve build test test-slow tsan e2e fuzz lint lint-all bench bench-cpu bench-serve bench-step clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the release build: build/release/server/hexad
 	@deploy/bootstrap build
@@ -48,8 +48,18 @@ lint-all: ## the same of everything
 	@deploy/bootstrap test lint
 	@tests/tidy/lint all
 
-bench: build ## the load generator against a running server (ARGS="--help")
+bench: build ## load a running server; ARGS="engine MODEL.gguf" or "kernels" for this machine
 	@build/release/server/hexad bench $(ARGS)
+
+bench-serve: build ## hexad against llama-server (PEER=folder with it MODELS="a.gguf ..." PAIRS=7)
+	@python3 tests/bench/peer_serve.py --peer "$(PEER)" --pairs $(or $(PAIRS),7) $(ARGS) $(MODELS)
+
+bench-cpu: build ## the CPU engine against llama.cpp (PEER=folder of its programs MODELS=folder PAIRS=7)
+	@python3 tests/bench/peer_cpu.py --peer "$(PEER)" \
+		--folder "$(or $(MODELS),build/bench/models)" --make --pairs $(or $(PAIRS),7) $(ARGS)
+
+bench-step: build ## what planning a step costs (ARGS="--help")
+	@build/release/server/hexad bench step --json build/bench/step.json $(ARGS)
 
 clean: ## remove every build folder
 	rm -rf build
