@@ -82,38 +82,55 @@ absl::StatusOr<StepResult> ModelExecutor::Compute(const StepPlan& plan) {
   result.step = plan.step;
   if (!work_.empty()) {
     sequences_.clear();
-    for (const auto& [slot, row] : work_) {
-      sequences_.push_back({row->position, row->num_tokens, row->sample ? 1 : 0, slot->tables});
+    for (const ExecutorSlots::Work& work : work_) {
+      const auto& [slot, row] = work;
+      sequences_.push_back({row->position, row->num_tokens, row->sample ? 1 : 0, slot->tables,
+                            row->sample && OnlyBest(work)});
     }
-    const absl::StatusOr<std::span<const float>> logits =
-        parts_.model->Forward({tokens_, sequences_});
-    if (!logits.ok()) return logits.status();
-    Sample(*logits, result);
+    const absl::StatusOr<ForwardResult> forward = parts_.model->Forward({tokens_, sequences_});
+    if (!forward.ok()) return forward.status();
+    Sample(*forward, result);
   }
   result.device_time = absl::FromChrono(std::chrono::steady_clock::now() - start);
   return result;
 }
 
-void ModelExecutor::Sample(std::span<const float> logits, StepResult& result) {
+SamplingContext ModelExecutor::ContextOf(const ExecutorSlots::Work& work) {
+  SamplingContext context;
+  context.position = static_cast<uint64_t>(work.row->position) + work.row->num_tokens;
+  context.history = &work.slot->history;
+  context.min_new_tokens = work.slot->min_new_tokens;
+  context.masked_until_min = work.slot->masked_until_min;
+  return context;
+}
+
+bool ModelExecutor::OnlyBest(const ExecutorSlots::Work& work) const {
+  return !parts_.record_digests && Sampler::TakesTheBest(work.slot->sampling, ContextOf(work));
+}
+
+void ModelExecutor::Sample(const ForwardResult& forward, StepResult& result) {
   std::erase_if(work_, [](const ExecutorSlots::Work& work) { return !work.row->sample; });
   result.rows.resize(work_.size());
+  sampled_.clear();
+  for (size_t i = 0; i < work_.size(); ++i) {
+    RowResult& answer = result.rows[i];
+    answer.slot = work_[i].row->slot;
+    answer.request = work_[i].slot->request;
+    if (OnlyBest(work_[i])) {
+      answer.tokens.push_back({.token = forward.best[i]});
+    } else {
+      sampled_.push_back(i);
+    }
+  }
   const auto vocabulary = static_cast<size_t>(parts_.shape.vocab_size);
   parts_.team->ParallelFor(
-      static_cast<int64_t>(work_.size()), 1, [&](int64_t begin, int64_t end, int thread) {
-        for (int64_t i = begin; i < end; ++i) {
-          const auto& [slot, row] = work_[static_cast<size_t>(i)];
-          const std::span<const float> own =
-              logits.subspan(static_cast<size_t>(i) * vocabulary, vocabulary);
-          SamplingContext context;
-          context.position = static_cast<uint64_t>(row->position) + row->num_tokens;
-          context.history = &slot->history;
-          context.min_new_tokens = slot->min_new_tokens;
-          context.masked_until_min = slot->masked_until_min;
-          RowResult& answer = result.rows[static_cast<size_t>(i)];
-          answer.slot = row->slot;
-          answer.request = slot->request;
-          answer.tokens.push_back(
-              samplers_[static_cast<size_t>(thread)].Sample(own, slot->sampling, context));
+      static_cast<int64_t>(sampled_.size()), 1, [&](int64_t begin, int64_t end, int thread) {
+        for (auto n = static_cast<size_t>(begin); n < static_cast<size_t>(end); ++n) {
+          const ExecutorSlots::Work& work = work_[sampled_[n]];
+          const std::span<const float> own = forward.logits.subspan(n * vocabulary, vocabulary);
+          RowResult& answer = result.rows[sampled_[n]];
+          answer.tokens.push_back(samplers_[static_cast<size_t>(thread)].Sample(
+              own, work.slot->sampling, ContextOf(work)));
           if (parts_.record_digests) answer.logits_digest = LogitsDigest(own);
         }
       });

@@ -45,7 +45,10 @@ class ModelExecutor final : public Executor {
   void Run();
   absl::StatusOr<StepResult> Execute(const StepPlan& plan);
   absl::StatusOr<StepResult> Compute(const StepPlan& plan);
-  void Sample(std::span<const float> logits, StepResult& result);
+  static SamplingContext ContextOf(const ExecutorSlots::Work& work);
+  // Whether the row needs no logits but the id of the greatest. The same before and after Forward.
+  bool OnlyBest(const ExecutorSlots::Work& work) const;
+  void Sample(const ForwardResult& forward, StepResult& result);
 
   Parts parts_;
   ExecutorSlots slots_;            // of the executor's thread, as all below
@@ -53,6 +56,7 @@ class ModelExecutor final : public Executor {
   std::vector<ExecutorSlots::Work> work_;
   std::vector<TokenId> tokens_;
   std::vector<ForwardSequence> sequences_;
+  std::vector<size_t> sampled_;  // entries of work_ that have logits
 
   std::mutex mutex_;
   std::condition_variable wake_;

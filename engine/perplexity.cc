@@ -66,12 +66,12 @@ absl::StatusOr<PerplexityResult> MeasurePerplexity(std::shared_ptr<const ModelFi
     const size_t count = std::min(static_cast<size_t>(options.chunk_tokens), last - at);
     const ForwardSequence sequence{static_cast<int64_t>(at), static_cast<int32_t>(count),
                                    static_cast<int32_t>(count), tables};
-    const absl::StatusOr<std::span<const float>> logits =
+    const absl::StatusOr<ForwardResult> forward =
         (*transformer)->Forward({tokens.subspan(at, count), std::span(&sequence, 1)});
-    if (!logits.ok()) return logits.status();
+    if (!forward.ok()) return forward.status();
     for (size_t i = 0; i < count; ++i) {
       result.mean_negative_logprob +=
-          NegativeLogprob(logits->subspan(i * vocabulary, vocabulary), tokens[at + i + 1]);
+          NegativeLogprob(forward->logits.subspan(i * vocabulary, vocabulary), tokens[at + i + 1]);
     }
   }
   result.predicted = static_cast<int64_t>(last);

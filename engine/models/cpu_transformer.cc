@@ -5,6 +5,7 @@
 
 #include "engine/models/transformer.h"
 #include "kernels/elementwise.h"
+#include "kernels/layer_ops.h"
 #include "kernels/matmul.h"
 
 namespace hexad {
@@ -13,6 +14,7 @@ namespace {
 class CpuOps {
  public:
   using Matrix = PackedMatrix;
+  using Input = MatMulInput;
   struct Rope {
     int64_t pairs = 0;
     std::vector<float> table;
@@ -26,8 +28,29 @@ class CpuOps {
     return PackedMatrix::Pack(tensor.type, tensor.data.data(), tensor.dims[1], tensor.dims[0],
                               *team_, activations_);
   }
-  void MatMul(const float* x, int64_t rows, std::initializer_list<MatMulOutput> outputs) {
-    hexad::MatMul(x, rows, std::span<const MatMulOutput>(outputs.begin(), outputs.size()), *team_);
+  void AddAndNorm(const AddAndNormArgs& args, std::initializer_list<const Matrix*> matrices,
+                  Input& out) {
+    out.Reset(args.rows, {matrices.begin(), matrices.size()});
+    hexad::AddAndNorm(args, out, *team_);
+  }
+  void Put(const float* x, int64_t rows, const Matrix& matrix, Input& out) {
+    const Matrix* const matrices[] = {&matrix};
+    out.Reset(rows, matrices);
+    out.PutAll(x, *team_);
+  }
+  void MatMul(const Input& x, std::initializer_list<MatMulOutput> outputs) {
+    hexad::MatMul(x, {outputs.begin(), outputs.size()}, *team_);
+  }
+  // act(x W_gate) * (x W_up) as the input of `next`.
+  void GatedMatMul(const Input& x, const Matrix& gate, const Matrix& up, Activation activation,
+                   const Matrix& next, Input& out) {
+    const Matrix* const matrices[] = {&next};
+    out.Reset(x.rows(), matrices);
+    const Gate kind = activation == Activation::kSilu ? Gate::kSilu : Gate::kGelu;
+    hexad::GatedMatMul(x, gate, up, kind, out, *team_);
+  }
+  void Logits(const Input& x, const Matrix& head, float cap, std::span<LogitRow> rows) {
+    MatMulLogits(x, head, cap, rows, *team_);
   }
   void PrepareRope(const std::vector<int64_t>& positions, const std::vector<float>& frequencies,
                    Rope& rope) {
@@ -37,31 +60,13 @@ class CpuOps {
     RopeTable(positions.data(), static_cast<int64_t>(positions.size()), frequencies.data(),
               rope.pairs, 1.0f, rope.table.data(), *team_);
   }
-  void ApplyRope(RopeKind kind, const Rope& rope, int64_t rows, int64_t heads, int64_t head_dim,
-                 float* x) {
-    hexad::Rope(kind, rope.table.data(), rope.pairs, rows, heads, head_dim, x, *team_);
-  }
-  void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const float* k,
-               const float* v) {
-    hexad::StoreKv(pool, sequences, k, v, *team_);
+  void PositionAndStore(const Rope& rope, PositionArgs& args) {
+    args.table = rope.table.data();
+    args.pairs = rope.pairs;
+    hexad::PositionAndStore(args, *team_);
   }
   void Attention(const AttentionArgs& args) { hexad::Attention(args, *team_); }
-  void RmsNorm(const float* x, const float* weight, float offset, float epsilon, int64_t rows,
-               int64_t dim, float* out) {
-    hexad::RmsNorm(x, weight, offset, epsilon, rows, dim, out, *team_);
-  }
-  void AddInPlace(float* x, const float* y, int64_t values) {
-    hexad::AddInPlace(x, y, values, *team_);
-  }
-  void AddBias(float* x, const float* bias, int64_t rows, int64_t dim) {
-    hexad::AddBias(x, bias, rows, dim, *team_);
-  }
   void Scale(float* x, float factor, int64_t values) { hexad::Scale(x, factor, values, *team_); }
-  void Softcap(float* x, float cap, int64_t values) { hexad::Softcap(x, cap, values, *team_); }
-  void Gate(Activation activation, const float* gate, const float* up, int64_t values, float* out) {
-    const auto op = activation == Activation::kSilu ? SiluGate : GeluGate;
-    op(gate, up, values, out, *team_);
-  }
 
  private:
   ThreadTeam* team_;

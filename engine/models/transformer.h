@@ -1,7 +1,8 @@
 #pragma once
 
 // The forward pass, once for every family and for both host executors. `Ops` is the arithmetic:
-// CpuOps (packed weights, a thread team) or ReferenceOps (weights as in the file, plain loops).
+// CpuOps (packed weights, a thread team, fused passes) or ReferenceOps (weights as in the file,
+// plain loops). Ops::Input is what a product multiplies: rows in the forms that its weights take.
 //
 // Each row of every buffer is computed from that row, its position and the KV it sees, so how rows
 // are batched or chunked changes no bit. In the last layer only the rows whose logits are wanted go
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,8 +21,11 @@
 #include "engine/models/model.h"
 #include "engine/models/model_file.h"
 #include "engine/models/transformer_weights.h"
+#include "kernels/aligned.h"
 #include "kernels/attention.h"
 #include "kernels/dequantize.h"
+#include "kernels/layer_ops.h"
+#include "kernels/matmul.h"
 
 namespace hexad {
 
@@ -42,20 +47,24 @@ class Transformer final : public Model {
     }
   }
 
-  absl::StatusOr<std::span<const float>> Forward(const ForwardBatch& batch) override {
+  absl::StatusOr<ForwardResult> Forward(const ForwardBatch& batch) override {
     SelectRows(batch);
     Embed(batch.tokens);
+    float* residual = nullptr;  // what is still to be added to x
+    const std::vector<float>* post_norm = nullptr;
     for (int32_t layer = 0; layer < spec_.num_layers; ++layer) {
       const bool last = layer + 1 == spec_.num_layers;
       const bool narrow = last && sampled_.rows < all_.rows;
       const Rows& rows = narrow ? sampled_ : all_;
       const LayerWeights<Matrix>& weights = weights_->layers[static_cast<size_t>(layer)];
-      KeysAndQueries(layer, weights, narrow);
-      if (rows.rows == 0) return std::span<const float>();
-      AttendAndAdd(layer, weights, rows);
+      KeysAndQueries(layer, weights, narrow, residual, post_norm);
+      if (rows.rows == 0) return ForwardResult();
+      Attend(layer, weights, rows);
       FeedForward(weights, rows.rows);
+      residual = h_.data();
+      post_norm = &weights.post_ffn_norm;
     }
-    return Logits();
+    return Logits(residual, post_norm);
   }
 
   void CopyBlock(uint32_t group, uint32_t from, uint32_t to) override {
@@ -79,6 +88,7 @@ class Transformer final : public Model {
       set->rope.resize(spec_.groups.size());
     }
     sampled_indices_.clear();
+    logit_rows_.clear();
     for (const ForwardSequence& sequence : batch.sequences) {
       for (int32_t i = 0; i < sequence.num_tokens; ++i) {
         all_.positions.push_back(sequence.first_position + i);
@@ -88,6 +98,7 @@ class Transformer final : public Model {
       for (int32_t i = sequence.num_logits; i > 0; --i) {
         sampled_indices_.push_back(all_.rows - i);
         sampled_.positions.push_back(end - i);
+        logit_rows_.push_back(!sequence.only_best);
       }
       if (sequence.num_logits > 0) {
         AddSequence(sequence, end - sequence.num_logits, sequence.num_logits, sampled_);
@@ -122,18 +133,30 @@ class Transformer final : public Model {
     }
   }
 
-  void Norm(const float* x, const std::vector<float>& weight, int64_t rows, int64_t dim,
-            float* out) {
-    ops_.RmsNorm(x, weight.data(), spec_.norm_weight_offset, spec_.norm_epsilon, rows, dim, out);
+  NormWeights NormOf(const std::vector<float>& weight) const {
+    return {weight.empty() ? nullptr : weight.data(), spec_.norm_weight_offset, spec_.norm_epsilon};
   }
 
-  static void Resize(std::vector<float>& buffer, int64_t rows, int64_t dim) {
+  // x += [norm](residual), input = norm(x) for products with `matrices`.
+  void AddAndNorm(float* residual, const std::vector<float>* post_norm,
+                  const std::vector<float>& norm, int64_t rows,
+                  std::initializer_list<const Matrix*> matrices) {
+    AddAndNormArgs args;
+    args.x = x_.data();
+    args.h = residual;
+    if (post_norm != nullptr) args.post_norm = NormOf(*post_norm);
+    args.norm = NormOf(norm);
+    args.rows = rows;
+    ops_.AddAndNorm(args, matrices, input_);
+  }
+
+  static void Resize(AlignedVector<float>& buffer, int64_t rows, int64_t dim) {
     const auto values = static_cast<size_t>(rows * dim);
     if (buffer.size() < values) buffer.resize(values);
   }
 
   // Keeps the rows of `buffer` that sample, moved to its front.
-  void Narrow(std::vector<float>& buffer, int64_t dim) {
+  void Narrow(AlignedVector<float>& buffer, int64_t dim) {
     for (size_t i = 0; i < sampled_indices_.size(); ++i) {
       std::memmove(buffer.data() + static_cast<int64_t>(i) * dim,
                    buffer.data() + sampled_indices_[i] * dim,
@@ -143,48 +166,57 @@ class Transformer final : public Model {
 
   // Stores keys and values of all rows; leaves queries of all rows or, narrow, of those that
   // sample, and x with the same rows.
-  void KeysAndQueries(int32_t layer, const LayerWeights<Matrix>& weights, bool narrow) {
+  void KeysAndQueries(int32_t layer, const LayerWeights<Matrix>& weights, bool narrow,
+                      float* residual, const std::vector<float>* post_norm) {
     const int64_t dim = spec_.hidden_size;
-    const int64_t q_size = int64_t{spec_.num_heads} * spec_.head_dim;
-    const int64_t kv_size = int64_t{spec_.num_kv_heads} * spec_.head_dim;
     Resize(h_, all_.rows, dim);
-    Resize(q_, all_.rows, q_size);
-    Resize(k_, all_.rows, kv_size);
-    Resize(v_, all_.rows, kv_size);
-    Norm(x_.data(), weights.attention_norm, all_.rows, dim, h_.data());
-    if (narrow) {
-      ops_.MatMul(h_.data(), all_.rows, {{&weights.key, k_.data()}, {&weights.value, v_.data()}});
-      Narrow(h_, dim);
-      Narrow(x_, dim);
-      if (sampled_.rows > 0) ops_.MatMul(h_.data(), sampled_.rows, {{&weights.query, q_.data()}});
-    } else {
+    Resize(q_, all_.rows, int64_t{spec_.num_heads} * spec_.head_dim);
+    Resize(k_, all_.rows, int64_t{spec_.num_kv_heads} * spec_.head_dim);
+    Resize(v_, all_.rows, int64_t{spec_.num_kv_heads} * spec_.head_dim);
+    AddAndNorm(residual, post_norm, weights.attention_norm, all_.rows,
+               {&weights.query, &weights.key, &weights.value});
+    if (!narrow) {
       ops_.MatMul(
-          h_.data(), all_.rows,
+          input_,
           {{&weights.query, q_.data()}, {&weights.key, k_.data()}, {&weights.value, v_.data()}});
+      return Position(layer, weights, all_, true, true);
     }
-    Position(layer, all_, weights.key_bias, weights.key_norm, spec_.num_kv_heads, k_);
-    if (!weights.value_bias.empty()) {
-      ops_.AddBias(v_.data(), weights.value_bias.data(), all_.rows, kv_size);
-    }
-    const size_t group = layer_group_[static_cast<size_t>(layer)];
-    ops_.StoreKv(kv_.layer(layer), all_.sequences[group], k_.data(), v_.data());
-    const Rows& rows = narrow ? sampled_ : all_;
-    if (rows.rows == 0) return;
-    Position(layer, rows, weights.query_bias, weights.query_norm, spec_.num_heads, q_);
+    ops_.MatMul(input_, {{&weights.key, k_.data()}, {&weights.value, v_.data()}});
+    Position(layer, weights, all_, false, true);
+    if (sampled_.rows == 0) return;
+    Narrow(x_, dim);
+    AddAndNorm(nullptr, nullptr, weights.attention_norm, sampled_.rows, {&weights.query});
+    ops_.MatMul(input_, {{&weights.query, q_.data()}});
+    Position(layer, weights, sampled_, true, false);
   }
 
-  // Bias, norm a head and RoPE of queries or keys.
-  void Position(int32_t layer, const Rows& rows, const std::vector<float>& bias,
-                const std::vector<float>& norm, int32_t heads, std::vector<float>& values) {
-    const int64_t head_dim = spec_.head_dim;
-    if (!bias.empty()) ops_.AddBias(values.data(), bias.data(), rows.rows, heads * head_dim);
-    if (!norm.empty()) Norm(values.data(), norm, rows.rows * heads, head_dim, values.data());
+  // Bias, norm a head and RoPE of queries, and of keys and values, which are stored.
+  void Position(int32_t layer, const LayerWeights<Matrix>& weights, const Rows& rows, bool queries,
+                bool keys) {
+    const auto data = [](const std::vector<float>& vector) {
+      return vector.empty() ? nullptr : vector.data();
+    };
     const size_t group = layer_group_[static_cast<size_t>(layer)];
-    ops_.ApplyRope(spec_.groups[group].rope.kind, rows.rope[group], rows.rows, heads, head_dim,
-                   values.data());
+    PositionArgs args;
+    if (queries) {
+      args.query = {q_.data(), spec_.num_heads, data(weights.query_bias),
+                    NormOf(weights.query_norm)};
+    }
+    if (keys) {
+      args.key = {k_.data(), spec_.num_kv_heads, data(weights.key_bias), NormOf(weights.key_norm)};
+      args.value = v_.data();
+      args.value_bias = data(weights.value_bias);
+    }
+    args.rows = rows.rows;
+    args.head_dim = spec_.head_dim;
+    args.rope = spec_.groups[group].rope.kind;
+    args.pool = kv_.layer(layer);
+    args.sequences = rows.sequences[group];
+    ops_.PositionAndStore(rows.rope[group], args);
   }
 
-  void AttendAndAdd(int32_t layer, const LayerWeights<Matrix>& weights, const Rows& rows) {
+  // h = attention's output, to be added to x.
+  void Attend(int32_t layer, const LayerWeights<Matrix>& weights, const Rows& rows) {
     const size_t group = layer_group_[static_cast<size_t>(layer)];
     AttentionArgs args;
     args.q = q_.data();
@@ -196,36 +228,36 @@ class Transformer final : public Model {
     args.softcap = spec_.attention_softcap;
     args.window = spec_.groups[group].window;
     ops_.Attention(args);
-    ops_.MatMul(q_.data(), rows.rows, {{&weights.attention_output, h_.data()}});
-    AddResidual(weights.post_attention_norm, rows.rows);
+    ops_.Put(q_.data(), rows.rows, weights.attention_output, input_);
+    ops_.MatMul(input_, {{&weights.attention_output, h_.data()}});
   }
 
-  // x += h, h normed first when the model has a norm there.
-  void AddResidual(const std::vector<float>& post_norm, int64_t rows) {
-    const int64_t dim = spec_.hidden_size;
-    if (!post_norm.empty()) Norm(h_.data(), post_norm, rows, dim, h_.data());
-    ops_.AddInPlace(x_.data(), h_.data(), rows * dim);
-  }
-
+  // x += [norm](h); h = the feed-forward's output, to be added to x.
   void FeedForward(const LayerWeights<Matrix>& weights, int64_t rows) {
-    Resize(gate_, rows, spec_.ffn_size);
-    Resize(up_, rows, spec_.ffn_size);
-    Norm(x_.data(), weights.ffn_norm, rows, spec_.hidden_size, h_.data());
-    ops_.MatMul(h_.data(), rows,
-                {{&weights.ffn_gate, gate_.data()}, {&weights.ffn_up, up_.data()}});
-    ops_.Gate(spec_.activation, gate_.data(), up_.data(), rows * spec_.ffn_size, gate_.data());
-    ops_.MatMul(gate_.data(), rows, {{&weights.ffn_down, h_.data()}});
-    AddResidual(weights.post_ffn_norm, rows);
+    AddAndNorm(h_.data(), &weights.post_attention_norm, weights.ffn_norm, rows,
+               {&weights.ffn_gate, &weights.ffn_up});
+    ops_.GatedMatMul(input_, weights.ffn_gate, weights.ffn_up, spec_.activation, weights.ffn_down,
+                     gated_);
+    ops_.MatMul(gated_, {{&weights.ffn_down, h_.data()}});
   }
 
-  std::span<const float> Logits() {
-    const int64_t rows = sampled_.rows;
-    const int64_t values = rows * spec_.vocab_size;
-    Resize(logits_, rows, spec_.vocab_size);
-    Norm(x_.data(), weights_->output_norm, rows, spec_.hidden_size, h_.data());
-    ops_.MatMul(h_.data(), rows, {{&weights_->head, logits_.data()}});
-    if (spec_.final_softcap > 0) ops_.Softcap(logits_.data(), spec_.final_softcap, values);
-    return {logits_.data(), static_cast<size_t>(values)};
+  ForwardResult Logits(float* residual, const std::vector<float>* post_norm) {
+    if (sampled_.rows == 0) return {};
+    const int64_t vocabulary = spec_.vocab_size;
+    AddAndNorm(residual, post_norm, weights_->output_norm, sampled_.rows, {&weights_->head});
+    const auto kept = std::count(logit_rows_.begin(), logit_rows_.end(), true);
+    Resize(logits_, kept, vocabulary);
+    std::vector<LogitRow> rows(logit_rows_.size());
+    float* next = logits_.data();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!logit_rows_[i]) continue;
+      rows[i].logits = next;
+      next += vocabulary;
+    }
+    ops_.Logits(input_, weights_->head, spec_.final_softcap, rows);
+    best_.clear();
+    for (const LogitRow& row : rows) best_.push_back(TokenId{row.best});
+    return {{logits_.data(), static_cast<size_t>(kept * vocabulary)}, best_};
   }
 
   const std::shared_ptr<const ModelFile> file_;
@@ -238,8 +270,11 @@ class Transformer final : public Model {
   Rows all_;
   Rows sampled_;                          // the tokens whose logits are wanted
   std::vector<int64_t> sampled_indices_;  // their rows in all_
+  std::vector<bool> logit_rows_;          // whether logits are wanted, or the best token alone
   // [rows, ...]; grown to the largest step so far
-  std::vector<float> x_, h_, q_, k_, v_, gate_, up_, logits_;
+  AlignedVector<float> x_, h_, q_, k_, v_, logits_;
+  typename Ops::Input input_, gated_;
+  std::vector<TokenId> best_;
 };
 
 }  // namespace hexad

@@ -38,13 +38,27 @@ float Weight(float logit, float max, double inverse_temperature) {
   return scaled < 0.0f ? std::exp(scaled) : 0.0f;
 }
 
+bool Masks(const SamplingContext& context) {
+  const int32_t output_tokens = context.history ? context.history->output_tokens() : 0;
+  return output_tokens < context.min_new_tokens && !context.masked_until_min.empty();
+}
+
+bool Penalises(const SamplingContext& context) {
+  return context.history != nullptr && !context.history->counts().empty();
+}
+
+bool IsGreedy(const SamplingParams& params) { return !(params.temperature >= kGreedyBelow); }
+
 }  // namespace
+
+bool Sampler::TakesTheBest(const SamplingParams& params, const SamplingContext& context) {
+  return IsGreedy(params) && params.num_logprobs < 0 && params.logit_bias.empty() &&
+         !Masks(context) && !Penalises(context);
+}
 
 std::span<const float> Sampler::Adjust(std::span<const float> logits, const SamplingParams& params,
                                        const SamplingContext& context) {
-  const int32_t output_tokens = context.history ? context.history->output_tokens() : 0;
-  const bool mask = output_tokens < context.min_new_tokens && !context.masked_until_min.empty();
-  const bool penalise = context.history != nullptr && !context.history->counts().empty();
+  const bool mask = Masks(context), penalise = Penalises(context);
   if (params.logit_bias.empty() && !mask && !penalise) return logits;
 
   adjusted_.assign(logits.begin(), logits.end());
@@ -141,7 +155,7 @@ int32_t Sampler::Draw(std::span<const float> logits, const SamplingParams& param
                       uint64_t position) {
   const int32_t best = ArgMax(logits);
   const float max = logits[best];
-  if (!(params.temperature >= kGreedyBelow) || !(max > kImpossible)) return best;
+  if (IsGreedy(params) || !(max > kImpossible)) return best;
   const double uniform = UniformAt(params.seed, position);
   const double inverse_temperature = 1.0 / params.temperature;
   const bool all = params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f;

@@ -35,6 +35,10 @@ struct SamplingContext {
 
 class Sampler final {  // one per thread
  public:
+  // Whether Sample would answer with the lowest id of the greatest logit (0 where none is above
+  // minus infinity) and nothing else, so that the logits themselves are not needed.
+  static bool TakesTheBest(const SamplingParams& params, const SamplingContext& context);
+
   // `logits` [vocabulary]. REQUIRES: not empty. Ids outside the vocabulary in params or context
   // have no effect.
   SampledToken Sample(std::span<const float> logits, const SamplingParams& params,

@@ -56,13 +56,14 @@ float WorstError(Model& model, const Golden& golden, size_t num_groups, size_t c
     const size_t count = std::min(chunk, golden.tokens.size() - at);
     const ForwardSequence sequence{static_cast<int64_t>(at), static_cast<int32_t>(count), 1,
                                    tables};
-    const auto logits =
+    const auto forward =
         model.Forward({std::span(golden.tokens).subspan(at, count), std::span(&sequence, 1)});
-    EXPECT_TRUE(logits.ok());
-    EXPECT_EQ(logits->size(), golden.vocabulary);
+    EXPECT_TRUE(forward.ok());
+    const std::span<const float> logits = forward->logits;
+    EXPECT_EQ(logits.size(), golden.vocabulary);
     const float* expected = golden.logits.data() + (at + count - 1) * golden.vocabulary;
-    for (size_t i = 0; i < logits->size(); ++i) {
-      const float error = std::abs((*logits)[i] - expected[i]);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const float error = std::abs(logits[i] - expected[i]);
       worst = std::isfinite(error) ? std::max(worst, error) : 1e9f;
     }
   }
