@@ -34,6 +34,8 @@ def arguments():
                         help="one pair, the peer at its first setting")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--scenarios", default="abcd", help="some of a b c d")
+    parser.add_argument("--agents", type=int, default=32,
+                        help="of scenario d; fewer only for a first look")
     parser.add_argument("--side", choices=("both", "hexad", "peer"), default="both")
     parser.add_argument("--setting", action="append",
                         help="flags of the peer instead of the scenario's own")
@@ -51,6 +53,7 @@ def arguments():
         parser.error(f"--hexad {args.hexad}: no such program; make build makes it")
     if unknown := set(args.scenarios) - set(SCENARIOS):
         parser.error(f"--scenarios: {', '.join(sorted(unknown))} is none of {' '.join(SCENARIOS)}")
+    SCENARIOS["d"].agents = args.agents
     if args.quick:
         args.pairs = 1
     return args
