@@ -87,7 +87,7 @@ def settings_of_pair(args, scenario, samples, pair):
     if pair == 0 or args.setting:
         return every
     mine = [s for s in samples if s["side"] == "peer"]
-    return sorted({best_setting(mine, m) for m in scenario.measures})
+    return sorted({best_setting(mine, m) for m in scenario.measures if m.factor})
 
 
 def run(args):
