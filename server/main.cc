@@ -29,6 +29,7 @@ workflow-aware scheduler.
   hexad serve --model FILE    serve a GGUF file of your own
   hexad chat                  talk to a running server in the terminal
   hexad bench                 load a server and measure TTFT, TPOT, throughput
+  hexad bench engine|kernels|quality     measure this machine and a model, without a server
   hexad models pull|list|inspect|rm
   hexad config print|schema|explain|check|probe
   hexad keys new              make an API key
@@ -74,7 +75,9 @@ int Run(std::span<const std::string> args) {
     return ModelsCommand(rest, ReadModelsEnvironment(), std::cout, std::cerr);
   }
   if (command == "chat") return ChatCommand(rest, ReadChatEnvironment(), std::cout, std::cerr);
-  if (command == "bench") return BenchCommand(rest, ReadBenchEnvironment(), std::cout, std::cerr);
+  if (command == "bench") {
+    return BenchCommand(rest, ReadBenchEnvironment(), std::cin, std::cout, std::cerr);
+  }
   if (command == "config") return RunConfigCommand(rest, std::cout, std::cerr);
   if (command == "keys") return RunKeysCommand(rest, std::cout, std::cerr);
   if (command == "version" || command == "--version") {

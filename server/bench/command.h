@@ -1,21 +1,20 @@
 #pragma once
 
-// `hexad bench`: a load generator for any OpenAI-compatible server.
+// `hexad bench`: which measurement. The first argument names one (engine, kernels, quality, step);
+// without it a server is loaded.
 
+#include <istream>
 #include <ostream>
 #include <span>
 #include <string>
 
+#include "server/bench/load_command.h"
+
 namespace hexad {
 
-struct BenchEnvironment {
-  std::string api_key;    // HEXAD_API_KEY, else OPENAI_API_KEY
-  bool terminal = false;  // `err` is a terminal: live progress, Ctrl-C ends the run with a report
-};
-
-// The table goes to `out`, progress and errors to `err`. Exit codes: 0 (every request went well),
-// 1 (some failed, or no server), 2 (misused).
+// Tables go to `out`, progress and errors to `err`; `in` is read by `engine --interactive` alone.
+// Exit codes: 0, 1 (something failed), 2 (misused).
 int BenchCommand(std::span<const std::string> args, const BenchEnvironment& environment,
-                 std::ostream& out, std::ostream& err);
+                 std::istream& in, std::ostream& out, std::ostream& err);
 
 }  // namespace hexad

@@ -79,7 +79,8 @@ def test_a_second_sigterm_ends_streams_at_once():
 
 
 @pytest.mark.parametrize("command", [
-    "serve", "chat", "bench", "models", "models pull", "models list", "models inspect", "models rm",
+    "serve", "chat", "bench", "bench engine", "bench kernels", "bench quality", "models",
+    "models pull", "models list", "models inspect", "models rm",
     "config", "config print", "config check", "config explain", "config schema", "config probe",
     "keys", "keys new"])
 def test_every_command_has_help(command):

@@ -1,4 +1,4 @@
-#include "server/bench/command.h"
+#include "server/bench/load_command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Ran {
 Ran Bench(const std::vector<std::string>& args, const BenchEnvironment& environment = {}) {
   std::ostringstream out;
   std::ostringstream err;
-  const int code = BenchCommand(args, environment, out, err);
+  const int code = LoadBenchCommand(args, environment, out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -34,7 +34,7 @@ void Answer(const FakeRequest& request, FakeConnection& connection) {
   AnswerStream(connection, {"a", "b", "c"});
 }
 
-TEST(BenchCommand, RunsAndReports) {
+TEST(LoadBenchCommand, RunsAndReports) {
   FakeHttpServer server(Answer);
   const Ran ran = Bench({"--url", server.Url(), "--requests", "6", "--concurrency", "2"});
   EXPECT_EQ(ran.code, 0) << ran.err;
@@ -44,7 +44,7 @@ TEST(BenchCommand, RunsAndReports) {
   EXPECT_THAT(ran.out, HasSubstr("TPOT"));
 }
 
-TEST(BenchCommand, WritesJsonAndReadsDataSets) {
+TEST(LoadBenchCommand, WritesJsonAndReadsDataSets) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("hexad-bench-" + std::to_string(::getpid())))
           .string();
@@ -68,7 +68,7 @@ TEST(BenchCommand, WritesJsonAndReadsDataSets) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(BenchCommand, NoServerAndMisuse) {
+TEST(LoadBenchCommand, NoServerAndMisuse) {
   const Ran ran = Bench({"--url", "http://127.0.0.1:" + std::to_string(ClosedPort())});
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.err, HasSubstr("make serve"));
@@ -86,7 +86,7 @@ TEST(BenchCommand, NoServerAndMisuse) {
   EXPECT_EQ(Bench({"--dataset", "/no/such/file"}).code, 1);
 }
 
-TEST(BenchCommand, FailuresShowInTheExitCode) {
+TEST(LoadBenchCommand, FailuresShowInTheExitCode) {
   FakeHttpServer server([](const FakeRequest&, FakeConnection& connection) {
     connection.Respond(429, {}, FakeError("slow down"));
   });
