@@ -7,7 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "engine/model_executor.h"
 #include "engine/models/cpu_transformer.h"
+#include "engine/models/kv_storage.h"
 #include "engine/models/shape.h"
+#include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "kvcache/core/budget.h"
 
@@ -28,10 +30,8 @@ absl::Status Check(const ModelFile& model, const CpuExecutorOptions& options) {
         absl::StrFormat("blocks of %d tokens: use a multiple of %d up to %d", options.block_tokens,
                         kUnitTokens, kMostBlockTokens));
   }
-  if (options.kv_type != DType::kF16 && options.kv_type != DType::kF32) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("KV in %s: use F16 or F32", Info(options.kv_type).name));
-  }
+  const absl::Status kv_type_fits = CheckKvType(model.spec, options.kv_type);
+  if (!kv_type_fits.ok()) return kv_type_fits;
   if (options.max_context_tokens < 0 ||
       options.max_context_tokens > model.spec.max_context_tokens) {
     return absl::InvalidArgumentError(absl::StrFormat("a context of %d tokens: the model has %d",
@@ -43,8 +43,8 @@ absl::Status Check(const ModelFile& model, const CpuExecutorOptions& options) {
 
 // Everything that decides the bits of logits, apart from the model itself.
 std::string NumericsId(const CpuExecutorOptions& options) {
-  return absl::StrFormat("cpu/%s/kv-%s/segment-%d", KernelSetName(options.activations),
-                         Info(options.kv_type).name, kAttentionSegment);
+  return absl::StrFormat("cpu/%s/%s/kv-%s/segment-%d", KernelSetName(options.activations),
+                         AttentionKernelsName(), Info(options.kv_type).name, kAttentionSegment);
 }
 
 absl::StatusOr<std::unique_ptr<Executor>> Build(std::shared_ptr<const ModelFile> model,

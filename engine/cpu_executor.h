@@ -1,7 +1,7 @@
 #pragma once
 
-// The executor of CPU workers: packed quantised weights, paged KV in F16 or F32, a thread of its
-// own that computes along with a team.
+// The executor of CPU workers: packed quantised weights, paged KV in F16, F32 or Q8_0, a thread of
+// its own that computes along with a team.
 
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,7 @@ struct CpuExecutorOptions {
   int threads = 1;              // 1 to 1024
   bool pin_threads = false;     // tie the team's threads to CPUs
   int32_t block_tokens = 16;    // a multiple of 16, up to 1024
-  DType kv_type = DType::kF16;  // or kF32
+  DType kv_type = DType::kF16;  // or kF32; or kQ8_0, for heads of a multiple of 32 dimensions
   // What multiplies quantised weights. kF32 is exact and about half as fast; see kernels/matmul.h
   // and docs/accuracy.md.
   Activations activations = Activations::kInt8;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/models/transformer.h"
+#include "kernels/attention_plan.h"
 #include "kernels/elementwise.h"
 #include "kernels/layer_ops.h"
 #include "kernels/matmul.h"
@@ -14,6 +15,7 @@ namespace {
 class CpuOps {
  public:
   using Matrix = PackedMatrix;
+  using AttentionPlan = hexad::AttentionPlan;
   using Input = MatMulInput;
   struct Rope {
     int64_t pairs = 0;
@@ -65,7 +67,14 @@ class CpuOps {
     args.pairs = rope.pairs;
     hexad::PositionAndStore(args, *team_);
   }
-  void Attention(const AttentionArgs& args) { hexad::Attention(args, *team_); }
+  void PlanAttention(std::span<const KvSequence> sequences, const KvBlockShape& layout,
+                     int32_t heads, int32_t window, AttentionPlan& plan) {
+    hexad::PlanAttention({sequences, layout, heads, window, team_->threads()}, plan);
+  }
+  void Attention(AttentionArgs args, const AttentionPlan& plan) {
+    args.plan = &plan;
+    hexad::Attention(args, *team_);
+  }
   void Scale(float* x, float factor, int64_t values) { hexad::Scale(x, factor, values, *team_); }
 
  private:

@@ -17,6 +17,20 @@ int64_t PoolBytes(const KvBlockShape& shape, uint32_t blocks) {
 
 }  // namespace
 
+absl::Status CheckKvType(const TransformerSpec& spec, DType type) {
+  if (type != DType::kF16 && type != DType::kF32 && type != DType::kQ8_0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("KV in %s: use F16, F32 or Q8_0", Info(type).name));
+  }
+  if (type == DType::kQ8_0 && spec.head_dim % Info(type).block_values != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "kvcache.type q8_0 needs heads of a multiple of %d dimensions, and this model's have %d: "
+        "use f16 or f32",
+        Info(type).block_values, spec.head_dim));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<KvStorage> KvStorage::Make(const TransformerSpec& spec,
                                           const KvStorageOptions& options) {
   KvBlockShape shape;
@@ -24,10 +38,12 @@ absl::StatusOr<KvStorage> KvStorage::Make(const TransformerSpec& spec,
   shape.kv_heads = spec.num_kv_heads;
   shape.head_dim = spec.head_dim;
   shape.block_tokens = options.block_tokens;
+  const absl::Status type_fits = CheckKvType(spec, options.type);
+  if (!type_fits.ok()) return type_fits;
   if (!shape.Valid()) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "KV blocks of %d tokens in %s: hexad has multiples of %d tokens in F16 or F32",
-        options.block_tokens, Info(options.type).name, kKvTile));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("KV blocks of %d tokens in %s: hexad has multiples of %d tokens",
+                        options.block_tokens, Info(options.type).name, kKvTile));
   }
   if (options.blocks.size() != spec.groups.size()) {
     return absl::InvalidArgumentError(

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/models/transformer_spec.h"
 #include "kernels/attention.h"
@@ -14,10 +15,13 @@
 namespace hexad {
 
 struct KvStorageOptions {
-  DType type = DType::kF16;  // kF16 or kF32
+  DType type = DType::kF16;  // kF16, kF32 or kQ8_0
   int32_t block_tokens = 16;
   std::vector<uint32_t> blocks;  // of each group
 };
+
+// InvalidArgument when keys and values of this model cannot be kept so.
+absl::Status CheckKvType(const TransformerSpec& spec, DType type);
 
 class KvStorage final {
  public:

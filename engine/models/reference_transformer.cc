@@ -21,6 +21,7 @@ struct FileMatrix {
 class ReferenceOps {
  public:
   using Matrix = FileMatrix;
+  struct AttentionPlan {};  // plain loops need none
   using Input = std::vector<float>;  // the rows
   struct Output {
     const Matrix* weights;
@@ -103,7 +104,9 @@ class ReferenceOps {
     }
     reference::StoreKv(args.pool, args.sequences, args.key.values, args.value);
   }
-  void Attention(const AttentionArgs& args) { reference::Attention(args); }
+  void PlanAttention(std::span<const KvSequence>, const KvBlockShape&, int32_t, int32_t,
+                     AttentionPlan&) {}
+  void Attention(const AttentionArgs& args, const AttentionPlan&) { reference::Attention(args); }
   void Scale(float* x, float factor, int64_t values) { reference::Scale(x, factor, values); }
 
  private:

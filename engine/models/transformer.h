@@ -78,6 +78,7 @@ class Transformer final : public Model {
     std::vector<int64_t> positions;                  // [rows]
     std::vector<std::vector<KvSequence>> sequences;  // of each group
     std::vector<typename Ops::Rope> rope;            // of each group
+    std::vector<typename Ops::AttentionPlan> plans;  // of each group
   };
 
   void SelectRows(const ForwardBatch& batch) {
@@ -86,6 +87,7 @@ class Transformer final : public Model {
       set->positions.clear();
       set->sequences.assign(spec_.groups.size(), {});
       set->rope.resize(spec_.groups.size());
+      set->plans.resize(spec_.groups.size());
     }
     sampled_indices_.clear();
     logit_rows_.clear();
@@ -107,6 +109,9 @@ class Transformer final : public Model {
     for (Rows* set : {&all_, &sampled_}) {
       for (size_t g = 0; g < spec_.groups.size(); ++g) {
         ops_.PrepareRope(set->positions, weights_->rope_frequencies[g], set->rope[g]);
+        const AttentionGroup& group = spec_.groups[g];
+        ops_.PlanAttention(set->sequences[g], kv_.layer(group.layers.front()).layout,
+                           spec_.num_heads, group.window, set->plans[g]);
       }
     }
   }
@@ -227,7 +232,7 @@ class Transformer final : public Model {
     args.scale = spec_.attention_scale;
     args.softcap = spec_.attention_softcap;
     args.window = spec_.groups[group].window;
-    ops_.Attention(args);
+    ops_.Attention(args, rows.plans[group]);
     ops_.Put(q_.data(), rows.rows, weights.attention_output, input_);
     ops_.MatMul(input_, {{&weights.attention_output, h_.data()}});
   }

@@ -13,9 +13,6 @@ void Avx2Panel(const PanelTask& task);
 void Avx2Prepare(const PrepareTask& task);
 void Avx2Int8Panels(const Int8PanelTask& task);
 void Avx2Quantize(const QuantizeTask& task);
-void Avx2Attend(const AttendTask& task);
-void Avx2Merge(float* state, const float* partial, int32_t head_dim);
-void Avx2StoreHalf(const float* values, int32_t count, int32_t stride, uint16_t* out);
 void Avx2Add(float* x, const float* y, int64_t values);
 float Avx2Max(const float* x, int64_t values);
 void Avx2Rotate(const float* cosines, const float* sines, int64_t pairs, bool interleaved,

@@ -84,30 +84,6 @@ struct Int8PanelTask {
   int64_t rows;  // valid rows of all the panels
 };
 
-// The query rows of one KV head: `queries` consecutive positions of a sequence, each with
-// heads_per_kv heads. Row r is query r / heads_per_kv, head r % heads_per_kv.
-struct AttendTask {
-  const float* q;        // of the first row
-  int64_t query_stride;  // floats
-  int32_t queries;
-  int32_t heads_per_kv;
-  int64_t first_position;  // of the first query
-  const uint32_t* blocks;
-  const uint8_t* k;  // of the KV head in block 0
-  const uint8_t* v;
-  int64_t block_bytes;
-  int32_t block_tokens;
-  int32_t head_dim;
-  bool half;
-  float scale;
-  float softcap;
-  int32_t window;
-  int64_t first_segment;  // inclusive
-  int64_t last_segment;   // exclusive
-  float* state;           // [rows, head_dim + 8]: acc, max, sum; merged into
-  float* scratch;         // [rows, 256] scores, [rows, head_dim + 8] partial, [head_dim, 16] keys
-};
-
 struct KernelSet {
   const char* name;
   const char* int8_name;  // with int8 activations
@@ -116,12 +92,6 @@ struct KernelSet {
   void (*prepare)(const PrepareTask& task);
   void (*int8_panels)(const Int8PanelTask& task);
   void (*quantize)(const QuantizeTask& task);
-
-  void (*attend)(const AttendTask& task);
-  // state and partial: [head_dim + 8]. The state takes the partial in; an empty one becomes it.
-  void (*merge)(float* state, const float* partial, int32_t head_dim);
-  // out[i * stride] = half of values[i].
-  void (*store_half)(const float* values, int32_t count, int32_t stride, uint16_t* out);
 
   // x += y.
   void (*add)(float* x, const float* y, int64_t values);

@@ -8,10 +8,6 @@
 namespace hexad::cpu {
 namespace {
 
-void StoreHalf(const float* values, int32_t count, int32_t stride, uint16_t* out) {
-  for (int32_t i = 0; i < count; ++i) out[int64_t{i} * stride] = FloatToHalf(values[i]);
-}
-
 void Add(float* x, const float* y, int64_t values) {
   for (int64_t i = 0; i < values; ++i) x[i] += y[i];
 }
@@ -69,9 +65,6 @@ const KernelSet kPortableKernels = {
     .prepare = PortablePrepare,
     .int8_panels = PortableInt8Panels,
     .quantize = PortableQuantize,
-    .attend = PortableAttend,
-    .merge = PortableMerge,
-    .store_half = StoreHalf,
     .add = Add,
     .max = Max,
     .rotate = Rotate,

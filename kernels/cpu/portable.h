@@ -11,7 +11,5 @@ void PortablePanel(const PanelTask& task);
 void PortablePrepare(const PrepareTask& task);
 void PortableInt8Panels(const Int8PanelTask& task);
 void PortableQuantize(const QuantizeTask& task);
-void PortableAttend(const AttendTask& task);
-void PortableMerge(float* state, const float* partial, int32_t head_dim);
 
 }  // namespace hexad::cpu

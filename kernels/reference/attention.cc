@@ -9,31 +9,61 @@
 namespace hexad::reference {
 namespace {
 
-// Index of a value in the pool of K or of V, in values.
-int64_t IndexK(const KvBlockShape& layout, uint32_t block, int token, int kv_head, int dimension) {
+// Where a value lies: its tile, its place among the values of the tile, and for Q8_0 that of its
+// scale among the scales.
+struct Place {
+  std::byte* tile;
+  int64_t value;
+  int64_t scale;
+};
+
+Place PlaceOf(const KvBlockShape& layout, std::byte* pool, uint32_t block, int token, int kv_head,
+              int dimension, bool transposed) {
   const int64_t tiles = layout.block_tokens / kKvTile;
   const int64_t tile = (int64_t{block} * layout.kv_heads + kv_head) * tiles + token / kKvTile;
-  return (tile * layout.head_dim + dimension) * kKvTile + token % kKvTile;
+  const int64_t in_tile = token % kKvTile;
+  return {pool + tile * layout.TileBytes(),
+          transposed ? dimension * kKvTile + in_tile : in_tile * layout.head_dim + dimension,
+          dimension / 32 * kKvTile + in_tile};
 }
 
-int64_t IndexV(const KvBlockShape& layout, uint32_t block, int token, int kv_head, int dimension) {
-  const int64_t row = (int64_t{block} * layout.kv_heads + kv_head) * layout.block_tokens + token;
-  return row * layout.head_dim + dimension;
+std::byte* ScaleAt(const KvBlockShape& layout, const Place& place) {
+  return place.tile + layout.head_dim * kKvTile + place.scale * 2;
 }
 
-void Put(DType type, std::byte* pool, int64_t index, float value) {
-  if (type == DType::kF32) {
-    std::memcpy(pool + index * 4, &value, 4);
-  } else {
-    const uint16_t half = FloatToHalf(value);
-    std::memcpy(pool + index * 2, &half, 2);
+float Get(const KvBlockShape& layout, const Place& place) {
+  if (layout.type == DType::kQ8_0) {
+    uint16_t scale;
+    std::memcpy(&scale, ScaleAt(layout, place), 2);
+    return static_cast<int8_t>(place.tile[place.value]) * HalfToFloat(scale);
   }
+  float value;
+  DequantizeRow(layout.type, place.tile + RowBytes(layout.type, place.value), 1, &value);
+  return value;
 }
 
-float Get(DType type, const std::byte* pool, int64_t index) {
-  float value;
-  DequantizeRow(type, pool + RowBytes(type, index), 1, &value);
-  return value;
+// The scale of the 32 dimensions of a token that x belongs to, of which `values` are all.
+uint16_t ScaleOf(const float* values) {
+  float largest = 0.0f;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(values[i]));
+  return FloatToHalf(std::min(largest / 127.0f, 65504.0f));
+}
+
+// values: [head_dim] of one token and head, of which dimension d is stored.
+void Put(const KvBlockShape& layout, const Place& place, const float* values, int d) {
+  if (layout.type == DType::kF32) {
+    std::memcpy(place.tile + place.value * 4, values + d, 4);
+  } else if (layout.type == DType::kF16) {
+    const uint16_t half = FloatToHalf(std::clamp(values[d], -65504.0f, 65504.0f));
+    std::memcpy(place.tile + place.value * 2, &half, 2);
+  } else {
+    const uint16_t scale = ScaleOf(values + d / 32 * 32);
+    std::memcpy(ScaleAt(layout, place), &scale, 2);
+    const float step = HalfToFloat(scale);
+    const float quant = step > 0 ? values[d] * (1.0f / step) : 0.0f;
+    place.tile[place.value] = static_cast<std::byte>(
+        static_cast<int8_t>(std::nearbyint(std::clamp(quant, -127.0f, 127.0f))));
+  }
 }
 
 // One query of one head.
@@ -72,11 +102,11 @@ void Attend(const AttentionArgs& args, const KvSequence& sequence, int64_t posit
 }  // namespace
 
 float LoadK(const KvPool& pool, uint32_t block, int token, int kv_head, int dimension) {
-  return Get(pool.layout.type, pool.k, IndexK(pool.layout, block, token, kv_head, dimension));
+  return Get(pool.layout, PlaceOf(pool.layout, pool.k, block, token, kv_head, dimension, true));
 }
 
 float LoadV(const KvPool& pool, uint32_t block, int token, int kv_head, int dimension) {
-  return Get(pool.layout.type, pool.v, IndexV(pool.layout, block, token, kv_head, dimension));
+  return Get(pool.layout, PlaceOf(pool.layout, pool.v, block, token, kv_head, dimension, false));
 }
 
 void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const float* k,
@@ -89,9 +119,11 @@ void StoreKv(const KvPool& pool, std::span<const KvSequence> sequences, const fl
       const int token = static_cast<int>(position % layout.block_tokens);
       for (int head = 0; head < layout.kv_heads; ++head) {
         for (int d = 0; d < layout.head_dim; ++d) {
-          Put(layout.type, pool.k, IndexK(layout, block, token, head, d), *k++);
-          Put(layout.type, pool.v, IndexV(layout, block, token, head, d), *v++);
+          Put(layout, PlaceOf(layout, pool.k, block, token, head, d, true), k, d);
+          Put(layout, PlaceOf(layout, pool.v, block, token, head, d, false), v, d);
         }
+        k += layout.head_dim;
+        v += layout.head_dim;
       }
     }
   }

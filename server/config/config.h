@@ -66,7 +66,7 @@ struct WorkerConfig {
   std::optional<int64_t> kv_bytes;  // nullopt: an equal share of kvcache.host
 };
 
-enum class KvType : uint8_t { kF16, kF32 };
+enum class KvType : uint8_t { kF16, kF32, kQ8_0 };
 
 struct BatchConfig {
   absl::Duration step_target = absl::Milliseconds(100);

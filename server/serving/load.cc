@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "engine/cpu_executor.h"
 #include "engine/emulated_executor.h"
+#include "engine/models/kv_storage.h"
 #include "engine/models/shape.h"
 #include "engine/reference_executor.h"
 #include "kvcache/core/budget.h"
@@ -75,11 +76,26 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const ModelShape& shape, const Kv
   return blocks;
 }
 
+DType KvTypeOf(const Config& config) {
+  switch (config.kvcache.type) {
+    case KvType::kF16:
+      return DType::kF16;
+    case KvType::kF32:
+      return DType::kF32;
+    case KvType::kQ8_0:
+      return DType::kQ8_0;
+  }
+  return DType::kF16;
+}
+
 absl::StatusOr<std::unique_ptr<Executor>> MakeEmulated(const Config& config, int64_t kv_bytes,
                                                        const LoadedModel& model) {
   EmulatedOptions options;
+  const DType kv_type = KvTypeOf(config);
+  const absl::Status kv_type_fits = CheckKvType(model.file->spec, kv_type);
+  if (!kv_type_fits.ok()) return kv_type_fits;
   options.shape = MakeModelShape(*model.file, static_cast<int32_t>(config.kvcache.block_tokens),
-                                 DType::kF16, "emulated");
+                                 kv_type, "emulated");
   auto blocks = BlocksOf(options.shape, BudgetOf(config, kv_bytes));
   if (!blocks.ok()) return blocks.status();
   options.pool_blocks = *std::move(blocks);
@@ -103,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Config& config,
       CpuExecutorOptions options;
       options.threads = ThreadsOf(worker.device);
       options.block_tokens = block_tokens;
-      options.kv_type = config.kvcache.type == KvType::kF32 ? DType::kF32 : DType::kF16;
+      options.kv_type = KvTypeOf(config);
       options.activations = worker.device.activations == ActivationKind::kInt8 ? Activations::kInt8
                                                                                : Activations::kF32;
       options.kv_bytes = kv_bytes;
@@ -112,6 +128,10 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Config& config,
       return MakeCpuExecutor(model.file, options);
     }
     case DeviceKind::kReference: {
+      if (config.kvcache.type == KvType::kQ8_0) {
+        return absl::InvalidArgumentError(
+            "kvcache.type is q8_0, but the reference device keeps f32: use f32, or another device");
+      }
       ReferenceExecutorOptions options;
       options.block_tokens = block_tokens;
       const ModelShape shape = MakeModelShape(*model.file, block_tokens, DType::kF32, "reference");

@@ -1,7 +1,7 @@
-// engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8]]]: perplexity of a text file under
-// a model, as one line of JSON. The text is cut into windows of WINDOW tokens, each of which starts
-// anew with the model's beginning of sequence, if it has one. Compare with
-// tests/tools/perplexity_peer.py.
+// engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8 [f16|f32|q8_0]]]]: perplexity of a
+// text file under a model, as one line of JSON; activations, and type of KV. The text is cut into
+// windows of WINDOW tokens, each of which starts anew with the model's beginning of sequence, if it
+// has one. Compare with tests/tools/perplexity_peer.py.
 
 #include "engine/perplexity.h"
 
@@ -29,7 +29,8 @@ int Fail(const absl::Status& status) {
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::fprintf(stderr,
-                 "usage: engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8]]]\n");
+                 "usage: engine_perplexity MODEL.gguf TEXT [THREADS [WINDOW [f32|int8 "
+                 "[f16|f32|q8_0]]]]\n");
     return 2;
   }
   const auto model = hexad::OpenModelFile(argv[1]);
@@ -46,6 +47,10 @@ int main(int argc, char** argv) {
   options.threads = argc > 3 ? std::atoi(argv[3]) : 2;
   const bool int8 = argc > 5 && std::string(argv[5]) == "int8";
   options.activations = int8 ? hexad::Activations::kInt8 : hexad::Activations::kF32;
+  const std::string kv = argc > 6 ? argv[6] : "f16";
+  options.kv_type = kv == "q8_0"  ? hexad::DType::kQ8_0
+                    : kv == "f32" ? hexad::DType::kF32
+                                  : hexad::DType::kF16;
   const size_t window = std::max(argc > 4 ? std::atoi(argv[4]) : 2048, 16);
   double nll = 0;
   int64_t predicted = 0;

@@ -294,7 +294,9 @@ TEST_F(ExecutorTest, OptionsAreChecked) {
   EXPECT_EQ(error([](CpuExecutorOptions&) {}), "");
   EXPECT_THAT(error([](CpuExecutorOptions& o) { o.threads = 0; }), HasSubstr("threads"));
   EXPECT_THAT(error([](CpuExecutorOptions& o) { o.block_tokens = 24; }), HasSubstr("multiple"));
-  EXPECT_THAT(error([](CpuExecutorOptions& o) { o.kv_type = DType::kQ8_0; }), HasSubstr("Q8_0"));
+  EXPECT_THAT(error([](CpuExecutorOptions& o) { o.kv_type = DType::kQ4_0; }), HasSubstr("Q4_0"));
+  EXPECT_THAT(error([](CpuExecutorOptions& o) { o.kv_type = DType::kQ8_0; }),
+              HasSubstr("q8_0 needs heads of a multiple of 32 dimensions"));
   EXPECT_THAT(error([](CpuExecutorOptions& o) { o.kv_bytes = 100; }), HasSubstr("give more"));
   EXPECT_THAT(error([](CpuExecutorOptions& o) { o.pool_blocks = {5}; }), HasSubstr("groups"));
   EXPECT_THAT(error([](CpuExecutorOptions& o) { o.pool_blocks = {5, 0}; }), HasSubstr("no blocks"));

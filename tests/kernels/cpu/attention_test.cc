@@ -8,7 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/cpu/kernel_set.h"
+#include "kernels/attention_plan.h"
+#include "kernels/cpu/attention_kernels.h"
 #include "kernels/dequantize.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/cpu/random_data.h"
@@ -22,6 +23,7 @@ class Pool final {
  public:
   Pool(const KvBlockShape& layout, int64_t blocks, RandomData& random)
       : memory_(static_cast<size_t>(2 * blocks * layout.BlockBytes() + 64)), free_(blocks) {
+    // As halves these are NaN too: the scales of kQ8_0.
     if (layout.type == DType::kF32) {
       for (size_t i = 0; i + 4 <= memory_.size(); i += 4) std::memcpy(&memory_[i], &kNan, 4);
     } else {
@@ -64,16 +66,19 @@ struct Shape {
 
 Shape RandomShape(RandomData& random) {
   Shape shape;
-  const int dims[] = {8, 24, 64, 80, 128, 256};
-  const int blocks[] = {16, 32, 64};
-  shape.layout.type = random.Integer(0, 1) == 0 ? DType::kF32 : DType::kF16;
+  const int dims[] = {8, 24, 32, 64, 64, 80, 96, 128, 256, 512};
+  const int blocks[] = {16, 32, 48, 64, 272};
+  const DType types[] = {DType::kF32, DType::kF16, DType::kQ8_0};
+  shape.layout.type = types[random.Integer(0, 2)];
   shape.layout.kv_heads = static_cast<int>(random.Integer(1, 3));
-  shape.layout.head_dim = dims[random.Integer(0, 5)];
-  shape.layout.block_tokens = blocks[random.Integer(0, 2)];
-  shape.heads = shape.layout.kv_heads * static_cast<int>(random.Integer(1, 9));
+  do {
+    shape.layout.head_dim = dims[random.Integer(0, 9)];
+  } while (shape.layout.type == DType::kQ8_0 && shape.layout.head_dim % 32 != 0);
+  shape.layout.block_tokens = blocks[random.Integer(0, 4)];
+  shape.heads = shape.layout.kv_heads * static_cast<int>(random.Integer(1, 16));
   shape.softcap = random.Integer(0, 2) == 0 ? 5.0f : 0.0f;
-  const int windows[] = {0, 0, 1, 7, 100, 256, 300};
-  shape.window = windows[random.Integer(0, 6)];
+  const int windows[] = {0, 0, 0, 1, 7, 100, 256, 300, 600};
+  shape.window = windows[random.Integer(0, 8)];
   return shape;
 }
 
@@ -93,64 +98,120 @@ AttentionArgs MakeArgs(const Shape& shape, const Pool& pool,
   return args;
 }
 
-TEST(Attention, EqualsReferenceOnRandomShapes) {
-  RandomData random(2024);
-  ThreadTeam team(2);
-  for (int round = 0; round < 40; ++round) {
-    const Shape shape = RandomShape(random);
-    Pool pool(shape.layout, 200, random);
+// A step of a few sequences, the later of which may begin with blocks of the first one.
+struct RandomStep {
+  RandomStep(const Shape& shape, int64_t most_tokens, int64_t most_rows, RandomData& random)
+      : pool(shape.layout, 12 * most_tokens / shape.layout.block_tokens + 12, random) {
     const int64_t width = int64_t{shape.layout.kv_heads} * shape.layout.head_dim;
-    std::vector<std::vector<uint32_t>> tables;
-    std::vector<KvSequence> written, queries;
-    int64_t kv_rows = 0, q_rows = 0;
-    const int64_t count = random.Integer(1, 3);
+    const bool related = random.Integer(0, 1) == 0;
+    const int64_t count = random.Integer(1, related ? 6 : 3);
+    ThreadTeam team(1);
     for (int64_t s = 0; s < count; ++s) {
-      const int64_t tokens = random.Integer(1, round % 8 == 0 ? 800 : 300);
-      const int64_t rows = std::min(tokens, random.Integer(1, round % 2 == 0 ? 1 : 20));
+      const int64_t tokens = random.Integer(related ? most_tokens / 2 : 1, most_tokens);
+      const int64_t rows = std::min(tokens, random.Integer(1, most_rows));
       tables.push_back(pool.Table(tokens));
-      written.push_back({tables.back().data(), 0, static_cast<int32_t>(tokens)});
+      // Blocks that this sequence writes, or has not full, are its own.
+      int64_t shared = 0;
+      if (related && s > 0) {
+        const int64_t full = std::min(tokens - rows, lengths[0]) / shape.layout.block_tokens;
+        shared = random.Integer(0, 2) == 0 ? random.Integer(0, full) : full;
+        std::copy_n(tables[0].begin(), shared, tables.back().begin());
+        shared *= shape.layout.block_tokens;
+      }
+      const auto written = static_cast<int32_t>(tokens - shared);
+      const KvSequence fresh{tables.back().data(), shared, written};
+      const std::vector<float> k = random.Floats(written * width),
+                               v = random.Floats(written * width);
+      StoreKv(pool.pool(), {&fresh, 1}, k.data(), v.data(), team);
       queries.push_back({tables.back().data(), tokens - rows, static_cast<int32_t>(rows)});
-      kv_rows += tokens;
+      lengths.push_back(tokens - rows);
       q_rows += rows;
     }
-    const std::vector<float> k = random.Floats(kv_rows * width);
-    const std::vector<float> v = random.Floats(kv_rows * width);
-    StoreKv(pool.pool(), written, k.data(), v.data(), team);
-    const std::vector<float> q = random.Floats(q_rows * shape.heads * shape.layout.head_dim);
-    std::vector<float> actual, expected;
-    Attention(MakeArgs(shape, pool, queries, q, actual), team);
-    reference::Attention(MakeArgs(shape, pool, queries, q, expected));
-    ASSERT_LT(LargestDifference(actual, expected), 1e-4)
-        << "round " << round << " heads " << shape.heads << "/" << shape.layout.kv_heads << " dim "
-        << shape.layout.head_dim << " window " << shape.window << " softcap " << shape.softcap;
+    q = random.Floats(q_rows * shape.heads * shape.layout.head_dim);
   }
+
+  Pool pool;
+  std::vector<std::vector<uint32_t>> tables;
+  std::vector<int64_t> lengths;  // positions that a later sequence may share
+  std::vector<KvSequence> queries;
+  int64_t q_rows = 0;
+  std::vector<float> q;
+};
+
+TEST(Attention, EqualsReferenceOnRandomShapes) {
+  RandomData random(2024);
+  ThreadTeam one(1), team(2);
+  int with_sharing = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Shape shape = RandomShape(random);
+    // The reference takes as long as there are heads, dimensions, rows and tokens.
+    const int64_t work = int64_t{shape.heads} * shape.layout.head_dim;
+    const int64_t most_tokens = round % 4 == 0 && work <= 768 ? 800 : work < 2048 ? 300 : 60;
+    const int64_t most_rows =
+        round % 2 == 0 ? 1 : std::clamp<int64_t>(300'000 / (work * most_tokens), 1, 20);
+    RandomStep step(shape, most_tokens, most_rows, random);
+    const auto context = [&] {
+      return "round " + std::to_string(round) + " " + Info(shape.layout.type).name + " heads " +
+             std::to_string(shape.heads) + "/" + std::to_string(shape.layout.kv_heads) + " dim " +
+             std::to_string(shape.layout.head_dim) + " window " + std::to_string(shape.window) +
+             " block " + std::to_string(shape.layout.block_tokens);
+    };
+    std::vector<float> actual, apart, expected;
+    Attention(MakeArgs(shape, step.pool, step.queries, step.q, actual), team);
+    reference::Attention(MakeArgs(shape, step.pool, step.queries, step.q, expected));
+    ASSERT_LT(LargestDifference(actual, expected), 1e-4) << context();
+    // The same bits without sharing and without dividing.
+    AttentionPlan plan;
+    PlanAttention({step.queries, shape.layout, shape.heads, shape.window, 1, false}, plan);
+    EXPECT_EQ(plan.num_slots, 0);
+    AttentionArgs args = MakeArgs(shape, step.pool, step.queries, step.q, apart);
+    args.plan = &plan;
+    Attention(args, one);
+    ASSERT_EQ(actual, apart) << context();
+    PlanAttention({step.queries, shape.layout, shape.heads, shape.window, 2, true}, plan);
+    for (const AttentionPlan::Task& task : plan.tasks) {
+      with_sharing += task.last_member - task.first_member > 1 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(with_sharing, 5);
 }
 
 TEST(StoreKv, EqualsReference) {
   RandomData random(7);
   ThreadTeam team(2);
-  for (const DType type : {DType::kF32, DType::kF16}) {
-    const KvBlockShape layout{type, 2, 40, 32};
-    Pool pool(layout, 8, random);
-    const std::vector<uint32_t> table = pool.Table(100);
-    const KvSequence sequence{table.data(), 29, 45};
-    const std::vector<float> k = random.Floats(45 * 80), v = random.Floats(45 * 80);
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0}) {
+    const KvBlockShape layout{type, 2, 64, 32};
+    Pool pool(layout, 8, random), other(layout, 8, random);
+    const std::vector<uint32_t> table = pool.Table(100), other_table = other.Table(100);
+    const KvSequence sequence{table.data(), 29, 45}, same{other_table.data(), 29, 45};
+    std::vector<float> k = random.Floats(45 * 128), v = random.Floats(45 * 128);
+    // Nothing at all; too small and too large for halves.
+    std::fill_n(k.begin(), 32, 0.0f);
+    v[5] = 1e30f;
+    v[40] = 1e-30f;
+    v[64] = -70000.0f;
+    for (int i = 96; i < 128; ++i) v[i] *= 1e-7f;
     StoreKv(pool.pool(), {&sequence, 1}, k.data(), v.data(), team);
+    reference::StoreKv(other.pool(), {&same, 1}, k.data(), v.data());
     for (int64_t row = 0; row < 45; ++row) {
-      const uint32_t block = table[(29 + row) / 32];
+      const auto block = static_cast<size_t>((29 + row) / 32);
       const int token = static_cast<int>((29 + row) % 32);
-      for (int i = 0; i < 80; ++i) {
-        float expected_k = k[row * 80 + i], expected_v = v[row * 80 + i];
-        if (type == DType::kF16) {
-          expected_k = HalfToFloat(FloatToHalf(expected_k));
-          expected_v = HalfToFloat(FloatToHalf(expected_v));
-        }
-        ASSERT_EQ(reference::LoadK(pool.pool(), block, token, i / 40, i % 40), expected_k);
-        ASSERT_EQ(reference::LoadV(pool.pool(), block, token, i / 40, i % 40), expected_v);
+      for (int i = 0; i < 128; ++i) {
+        const float stored_k = reference::LoadK(pool.pool(), table[block], token, i / 64, i % 64);
+        const float stored_v = reference::LoadV(pool.pool(), table[block], token, i / 64, i % 64);
+        ASSERT_EQ(stored_k,
+                  reference::LoadK(other.pool(), other_table[block], token, i / 64, i % 64));
+        ASSERT_EQ(stored_v,
+                  reference::LoadV(other.pool(), other_table[block], token, i / 64, i % 64));
+        ASSERT_TRUE(std::isfinite(stored_v));
+        if (row == 0) continue;
+        const float error = type == DType::kF32 ? 0 : type == DType::kF16 ? 1e-3f : 5e-3f;
+        ASSERT_NEAR(stored_k, k[row * 128 + i], error * 4);
+        ASSERT_NEAR(stored_v, v[row * 128 + i], error * 4);
       }
     }
     EXPECT_TRUE(std::isnan(reference::LoadK(pool.pool(), table[0], 28, 0, 0)));
-    EXPECT_TRUE(std::isnan(reference::LoadV(pool.pool(), table[2], 10, 1, 39)));
+    EXPECT_TRUE(std::isnan(reference::LoadV(pool.pool(), table[2], 10, 1, 63)));
   }
 }
 
@@ -183,10 +244,10 @@ TEST(Attention, BitsDoNotDependOnChunksBlocksOrThreads) {
   ThreadTeam one(1), two(2), three(3);
   const int64_t tokens = 600;
   for (const int window : {0, 290}) {
-    for (const DType type : {DType::kF32, DType::kF16}) {
-      Shape shape{{type, 2, 24, 16}, 6, 0.0f, window};
-      const std::vector<float> q = random.Floats(tokens * 6 * 24);
-      const std::vector<float> k = random.Floats(tokens * 48), v = random.Floats(tokens * 48);
+    for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0}) {
+      Shape shape{{type, 2, 32, 16}, 6, 0.0f, window};
+      const std::vector<float> q = random.Floats(tokens * 6 * 32);
+      const std::vector<float> k = random.Floats(tokens * 64), v = random.Floats(tokens * 64);
       const std::vector<float> whole = RunInChunks(shape, {600}, q, k, v, one, random);
       ASSERT_EQ(LargestDifference(whole, whole), 0);  // no NaN, so that == means equal bits
       shape.layout.block_tokens = 64;
@@ -237,49 +298,98 @@ TEST(Attention, BitsDoNotDependOnTheBatch) {
 TEST(Attention, PortableKernelsEqualReference) {
   RandomData random(13);
   ThreadTeam team(1);
-  const Shape shape{{DType::kF16, 1, 16, 16}, 2, 7.0f, 270};
-  Pool pool(shape.layout, 64, random);
-  const std::vector<uint32_t> table = pool.Table(530);
-  const std::vector<KvSequence> written = {{table.data(), 0, 530}};
-  const std::vector<KvSequence> queries = {{table.data(), 520, 10}};
-  StoreKv(pool.pool(), written, random.Floats(530 * 16).data(), random.Floats(530 * 16).data(),
-          team);
-  const std::vector<float> q = random.Floats(10 * 32);
-  std::vector<float> expected;
-  reference::Attention(MakeArgs(shape, pool, queries, q, expected));
-  std::vector<float> scratch(4096), state(20 * 24, 0.0f);
-  for (int r = 0; r < 20; ++r) state[r * 24 + 16] = -INFINITY;
-  cpu::AttendTask task{};
-  task.q = q.data();
-  task.query_stride = 32;
-  task.queries = 10;
-  task.heads_per_kv = 2;
-  task.first_position = 520;
-  task.blocks = table.data();
-  task.k = reinterpret_cast<const uint8_t*>(pool.pool().k);
-  task.v = reinterpret_cast<const uint8_t*>(pool.pool().v);
-  task.block_bytes = shape.layout.BlockBytes();
-  task.block_tokens = 16;
-  task.head_dim = 16;
-  task.half = true;
-  task.scale = 0.25f;
-  task.softcap = shape.softcap;
-  task.window = shape.window;
-  task.first_segment = 0;
-  task.last_segment = 3;
-  task.state = state.data();
-  task.scratch = scratch.data();
-  cpu::kPortableKernels.attend(task);
-  for (int r = 0; r < 20; ++r) {
-    for (int d = 0; d < 16; ++d) {
-      ASSERT_NEAR(state[r * 24 + d] / state[r * 24 + 17], expected[r * 16 + d], 1e-5);
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0}) {
+    const Shape shape{{type, 1, 32, 16}, 2, 7.0f, 270};
+    Pool pool(shape.layout, 64, random);
+    const std::vector<uint32_t> table = pool.Table(530);
+    const std::vector<KvSequence> written = {{table.data(), 0, 530}};
+    const std::vector<KvSequence> queries = {{table.data(), 520, 10}};
+    StoreKv(pool.pool(), written, random.Floats(530 * 32).data(), random.Floats(530 * 32).data(),
+            team);
+    const std::vector<float> q = random.Floats(10 * 64);
+    std::vector<float> expected;
+    const AttentionArgs args = MakeArgs(shape, pool, queries, q, expected);
+    reference::Attention(args);
+    std::vector<float> states(3 * 20 * 40);
+    std::vector<float> scratch(static_cast<size_t>(cpu::kPortableAttention.scratch_floats(20, 32)));
+    const cpu::AttendPiece piece{q.data(), 10, 520};
+    cpu::AttendTask task{};
+    task.pieces = &piece;
+    task.num_pieces = 1;
+    task.rows = 20;
+    task.heads_per_kv = 2;
+    task.query_stride = 64;
+    task.blocks = table.data();
+    task.k = reinterpret_cast<const uint8_t*>(pool.pool().k);
+    task.v = reinterpret_cast<const uint8_t*>(pool.pool().v);
+    task.block_bytes = shape.layout.BlockBytes();
+    task.tile_bytes = shape.layout.TileBytes();
+    task.block_tokens = 16;
+    task.head_dim = 32;
+    task.kind = type == DType::kF32   ? cpu::KvKind::kFloat
+                : type == DType::kF16 ? cpu::KvKind::kHalf
+                                      : cpu::KvKind::kInt8;
+    task.scale = args.scale;
+    task.softcap = shape.softcap;
+    task.window = shape.window;
+    task.first_segment = 0;
+    task.last_segment = 3;
+    task.states = states.data();
+    task.scratch = scratch.data();
+    for (const bool merged : {true, false}) {
+      task.merged = merged;
+      cpu::kPortableAttention.attend(task);
+      for (int r = 0; r < 20; ++r) {
+        float* const state = states.data() + r * 40;
+        for (int s = 1; s < 3 && !merged; ++s) {
+          cpu::kPortableAttention.merge(state, state + s * 20 * 40, 32);
+        }
+        for (int d = 0; d < 32; ++d) {
+          ASSERT_NEAR(state[d] / state[33], expected[r * 32 + d], 1e-5);
+        }
+      }
     }
+  }
+}
+
+TEST(Attention, PortableStoresEqualThoseInUse) {
+  RandomData random(14);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<float> values = random.Floats(32);
+    for (float& value : values) value *= std::pow(10.0f, static_cast<float>(round % 50 - 25));
+    std::vector<int8_t> quants(64, 1), expected_quants(64, 1);
+    uint16_t scale = 0, expected_scale = 0;
+    cpu::kPortableAttention.store_int8(values.data(), 2, expected_quants.data(), &expected_scale);
+    cpu::AttentionKernels().store_int8(values.data(), 2, quants.data(), &scale);
+    EXPECT_EQ(quants, expected_quants);
+    EXPECT_EQ(scale, expected_scale);
+    std::vector<uint16_t> halves(64, 1), expected_halves(64, 1);
+    cpu::kPortableAttention.store_half(values.data(), 32, 2, expected_halves.data());
+    cpu::AttentionKernels().store_half(values.data(), 32, 2, halves.data());
+    EXPECT_EQ(halves, expected_halves);
+  }
+}
+
+// A value beyond halves, or not there yet, of a token that a row does not see is nothing to it.
+TEST(Attention, HiddenTokensDoNotMatter) {
+  RandomData random(15);
+  ThreadTeam team(1);
+  for (const DType type : {DType::kF16, DType::kQ8_0}) {
+    const Shape shape{{type, 1, 32, 16}, 2, 0.0f, 0};
+    std::vector<float> k = random.Floats(20 * 32), v = random.Floats(20 * 32);
+    const std::vector<float> q = random.Floats(20 * 64);
+    const std::vector<float> calm = RunInChunks(shape, {20}, q, k, v, team, random);
+    for (int i = 19 * 32; i < 20 * 32; ++i) k[i] = v[i] = 1e38f;
+    const std::vector<float> wild = RunInChunks(shape, {20}, q, k, v, team, random);
+    for (int i = 0; i < 19 * 64; ++i) ASSERT_EQ(calm[i], wild[i]);
   }
 }
 
 TEST(KvBlockShape, RefusesWhatTheKernelsCannotRead) {
   EXPECT_TRUE((KvBlockShape{DType::kF16, 1, 64, 16}.Valid()));
-  EXPECT_FALSE((KvBlockShape{DType::kQ8_0, 1, 64, 16}.Valid()));
+  EXPECT_TRUE((KvBlockShape{DType::kQ8_0, 1, 64, 16}.Valid()));
+  EXPECT_FALSE((KvBlockShape{DType::kQ8_0, 1, 80, 16}.Valid()));
+  EXPECT_FALSE((KvBlockShape{DType::kQ4_0, 1, 64, 16}.Valid()));
   EXPECT_FALSE((KvBlockShape{DType::kF16, 0, 64, 16}.Valid()));
   EXPECT_FALSE((KvBlockShape{DType::kF16, 1, 60, 16}.Valid()));
   EXPECT_FALSE((KvBlockShape{DType::kF16, 1, 1024, 16}.Valid()));
