@@ -41,11 +41,19 @@ void PinToAllowedCpu(std::thread& worker, int index) {
   }
 }
 
+int MembersOf(int threads) { return std::clamp(threads, 1, 1024); }
+
+int64_t Nanoseconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
 }  // namespace
 
-ThreadTeam::ThreadTeam(int threads, bool pin) {
-  const int workers = std::clamp(threads, 1, 1024) - 1;
-  workers_.reserve(workers);
+ThreadTeam::ThreadTeam(int threads, bool pin)
+    : members_(std::make_unique<Member[]>(static_cast<size_t>(MembersOf(threads)))),
+      late_(MembersOf(threads)) {
+  const int workers = MembersOf(threads) - 1;
+  workers_.reserve(static_cast<size_t>(workers));
   for (int i = 1; i <= workers; ++i) {
     workers_.emplace_back([this, i] { WorkerLoop(i); });
     if (pin) PinToAllowedCpu(workers_.back(), i);
@@ -57,8 +65,12 @@ ThreadTeam::~ThreadTeam() {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_.store(true);
   }
-  wake_workers_.notify_all();
+  for (int i = 1; i < threads(); ++i) members_[i].wake.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+ThreadTeam::Counters ThreadTeam::counters() const {
+  return {hand_overs_, late_.rests(), threads() - late_.active()};
 }
 
 void ThreadTeam::ParallelFor(int64_t items, Body body) {
@@ -69,39 +81,87 @@ void ThreadTeam::ParallelFor(int64_t items, Body body) {
 void ThreadTeam::ParallelFor(int64_t items, int64_t grain, Body body) {
   if (items <= 0) return;
   grain = std::max<int64_t>(1, grain);
-  if (workers_.empty() || items <= grain) {
+  Clock::time_point begun;
+  bool alone = workers_.empty() || items <= grain;
+  if (!alone) {
+    begun = Clock::now();
+    const int back = late_.Return(Nanoseconds(begun.time_since_epoch()));
+    if (back > 0) members_[back].resting.store(false);
+    alone = late_.active() == 1;
+  }
+  if (alone) {
     for (int64_t begin = 0; begin < items; begin += grain) {
       body(begin, std::min(items, begin + grain), 0);
     }
     return;
   }
+  ++hand_overs_;
   items_ = items;
   grain_ = grain;
   body_ = &body;
-  next_.store(0, std::memory_order_relaxed);
+  HandOut((items + grain - 1) / grain);
   // The job is closed and empty, so this thread alone writes the word.
   state_.store((state_.load(std::memory_order_relaxed) & ~kMembers) + kJob + kOpen);
-  if (sleeping_workers_.load() > 0) {
-    { std::lock_guard<std::mutex> lock(mutex_); }
-    wake_workers_.notify_all();
-  }
-  TakePieces(0);
+  WakeSleepers();
+  const int64_t taken = TakePieces(0);
+  const Clock::time_point through = Clock::now();
   state_.fetch_sub(kOpen);  // who has not joined yet has nothing left to do
   AwaitWorkers();
+  Judge(begun, through, taken);
 }
 
-void ThreadTeam::TakePieces(int thread) {
-  for (;;) {
-    const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-    if (begin >= items_) return;
-    (*body_)(begin, std::min(items_, begin + grain_), thread);
+void ThreadTeam::HandOut(int64_t pieces) {
+  const int64_t active = late_.active();
+  int64_t given = 0;
+  for (int i = 0; i < threads(); ++i) {
+    const bool rests = late_.resting(i);
+    const int64_t first = pieces * given / active;
+    if (!rests) ++given;
+    members_[i].end = rests ? first : pieces * given / active;
+    members_[i].next.store(first, std::memory_order_relaxed);
+  }
+}
+
+void ThreadTeam::WakeSleepers() {
+  for (int i = 1; i < threads(); ++i) {
+    Member& member = members_[i];
+    if (!member.asleep.load() || member.resting.load(std::memory_order_relaxed)) continue;
+    { std::lock_guard<std::mutex> lock(mutex_); }
+    member.wake.notify_one();
+  }
+}
+
+void ThreadTeam::Judge(Clock::time_point begun, Clock::time_point through, int64_t pieces) {
+  const Clock::time_point now = Clock::now();
+  // Pieces are of about one size, and the last to end may have begun when the caller was through.
+  const int64_t piece = pieces == 0 ? 0 : Nanoseconds(through - begun) / pieces;
+  const int64_t late = pieces == 0 ? 0 : Nanoseconds(now - through) - 2 * piece;
+  const int64_t when = Nanoseconds(now.time_since_epoch());
+  const int last = last_.load(std::memory_order_relaxed);
+  if (late_.Judge(when, Nanoseconds(now - begun), late, last)) {
+    members_[late_.rested()].resting.store(true);
+  }
+}
+
+int64_t ThreadTeam::TakePieces(int thread) {
+  int64_t taken = TakeRun(members_[thread], thread);
+  for (int i = 1; i < threads(); ++i) taken += TakeRun(members_[(thread + i) % threads()], thread);
+  return taken;
+}
+
+int64_t ThreadTeam::TakeRun(Member& run, int thread) {
+  for (int64_t taken = 0;; ++taken) {
+    if (run.next.load(std::memory_order_relaxed) >= run.end) return taken;
+    const int64_t piece = run.next.fetch_add(1, std::memory_order_relaxed);
+    if (piece >= run.end) return taken;
+    (*body_)(piece * grain_, std::min(items_, (piece + 1) * grain_), thread);
   }
 }
 
 void ThreadTeam::WorkerLoop(int thread) {
   uint64_t seen = 0;  // number of the last job that this worker looked at
   for (;;) {
-    uint64_t state = AwaitChange(seen);
+    uint64_t state = AwaitChange(thread, seen);
     if (stop_.load()) return;
     seen = state / kJob;
     bool joined = false;
@@ -110,6 +170,7 @@ void ThreadTeam::WorkerLoop(int thread) {
     }
     if (!joined) continue;
     TakePieces(thread);
+    last_.store(thread, std::memory_order_relaxed);
     const uint64_t left = state_.fetch_sub(1) - 1;
     if ((left & (kMembers | kOpen)) == 0 && caller_sleeps_.load()) {
       { std::lock_guard<std::mutex> lock(mutex_); }
@@ -118,17 +179,19 @@ void ThreadTeam::WorkerLoop(int thread) {
   }
 }
 
-uint64_t ThreadTeam::AwaitChange(uint64_t seen) {
-  for (int i = 0; i < kSpins; ++i) {
+uint64_t ThreadTeam::AwaitChange(int thread, uint64_t seen) {
+  Member& self = members_[thread];
+  for (int i = 0; i < kSpins && !self.resting.load(std::memory_order_relaxed); ++i) {
     const uint64_t state = state_.load();
     if (state / kJob != seen || stop_.load(std::memory_order_relaxed)) return state;
     Pause();
   }
   std::unique_lock<std::mutex> lock(mutex_);
   // Announced before the state is read again; the caller writes the state before it looks here.
-  sleeping_workers_.fetch_add(1);
-  wake_workers_.wait(lock, [&] { return state_.load() / kJob != seen || stop_.load(); });
-  sleeping_workers_.fetch_sub(1);
+  self.asleep.store(true);
+  self.wake.wait(
+      lock, [&] { return stop_.load() || (!self.resting.load() && state_.load() / kJob != seen); });
+  self.asleep.store(false);
   return state_.load();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <vector>
 
 namespace hexad {
@@ -51,6 +52,35 @@ TEST(ThreadTeam, AThreadIndexIsUsedByOneThreadAtATime) {
     });
   }
   EXPECT_EQ(clashes.load(), 0);
+}
+
+TEST(ThreadTeam, WhatFitsOnePieceIsNotHandedOver) {
+  ThreadTeam team(3);
+  const auto nothing = [](int64_t, int64_t, int thread) { EXPECT_EQ(thread, 0); };
+  for (int i = 0; i < 10; ++i) team.ParallelFor(8, 8, nothing);
+  EXPECT_EQ(team.counters().hand_overs, 0);
+  team.ParallelFor(9, 8, [](int64_t, int64_t, int) {});
+  EXPECT_EQ(team.counters().hand_overs, 1);
+}
+
+// A member that holds its pieces far too long comes to rest sooner or later (how soon is the
+// clock's affair, see late_members_test.cc); with it or without, and at its return, all items are
+// computed.
+TEST(ThreadTeam, ComputesAllItemsWhetherMembersRestOrNot) {
+  ThreadTeam team(3);
+  for (int job = 0; job < 100; ++job) {
+    std::atomic<int64_t> done{0};
+    const auto begun = std::chrono::steady_clock::now();
+    team.ParallelFor(64, 1, [&](int64_t begin, int64_t end, int thread) {
+      while (thread != 0 && job < 80 &&
+             std::chrono::steady_clock::now() - begun < std::chrono::microseconds(300)) {
+      }
+      done.fetch_add(end - begin);
+    });
+    ASSERT_EQ(done.load(), 64);
+    ASSERT_LE(team.counters().resting, 2);
+    ASSERT_LE(team.counters().resting, team.counters().rests);
+  }
 }
 
 TEST(ThreadTeam, StopsWithoutAJob) {
