@@ -9,13 +9,15 @@
 // ascending order.
 //
 // Numerics, kInt8. Each block of 32 consecutive values of a row of x becomes int8 times a scale of
-// max |x| / 127 (round to nearest even). The integer dot of a scale group is exact; the groups are
-// added, times both scales, in ascending order by FMAs in fp32, and where the format has mins the
-// min times the sum of the quantised x follows as one more FMA. Hence, with a 32-block's
-// m = max |x| and S = sum of |w| in it,
+// max |x| / 127 (round to nearest even). The integer dot of a block, of 256-value formats with its
+// groups' multipliers in it, is exact; the blocks are added, times both scales, in ascending order
+// by FMAs in fp32: in 256-value formats 256 values at a time, whose sum then is multiplied with
+// their common scale. The mins are taken off likewise. Hence, with a 32-block's m = max |x| and
+// S = sum of |w| in it,
 //     |y - x W^T| <= sum over blocks of m S / 254
 // beside what fp32 rounding adds, about in / 32 units in the last place of the sum of |w x|. A
 // block that lies below 2^-100 counts as zero; one that holds an infinity or NaN makes the row NaN.
+// With 256-value formats, values of x above 2^100 may overflow on the way.
 //
 // In both, one order for every path: the bits of an output row depend on that row of x and on W
 // alone, not on how many tokens or which others share the call, nor on tiles or threads.
@@ -102,7 +104,7 @@ struct LogitRow {
 void MatMulLogits(const MatMulInput& x, const PackedMatrix& head, float cap,
                   std::span<LogitRow> rows, ThreadTeam& team);
 
-// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-2", "avx2-i8-2"
+// The kernels chosen for this CPU at start, as part of the numerics id: "avx2-f32-2", "avx2-i8-3"
 // and the like. Equal names promise equal bits for all ops of kernels/.
 std::string_view KernelSetName(Activations activations = Activations::kF32);
 

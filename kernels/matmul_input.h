@@ -41,10 +41,12 @@ class MatMulInput final {
     const float* sums32 = nullptr;   // [rows, dim / 32]
   };
   struct Quantised {
-    const int8_t* quants = nullptr;   // [dim / 32, rows, 32]
-    const float* scales = nullptr;    // [dim / 32, rows]
-    const int32_t* sums16 = nullptr;  // [dim / 16, rows]
-    const int32_t* sums32 = nullptr;  // [dim / 32, rows]
+    const int8_t* quants = nullptr;    // [dim / 32, rows, 32]
+    const float* scales = nullptr;     // [dim / 32, rows]
+    const float* sums = nullptr;       // [dim / 32, rows]
+    const int16_t* halves = nullptr;   // [dim / 32, rows, 2]
+    const int16_t* lanes16 = nullptr;  // [dim / 16, rows, 2]
+    const int16_t* lanes32 = nullptr;  // [dim / 32, rows, 2]
   };
   Floats floats() const;
   Quantised quantised() const;
@@ -52,7 +54,7 @@ class MatMulInput final {
  private:
   struct Forms {
     bool x, chunks, shifted, sums16, sums32;
-    bool int8, int8_sums16, int8_sums32;
+    bool int8, int8_sums, int8_halves, int8_lanes16, int8_lanes32;
   };
   void PutChunks(const float* x, int64_t row, int64_t first_value, int64_t width);
 
@@ -61,8 +63,8 @@ class MatMulInput final {
   int64_t dim_ = 0;
   AlignedVector<float> x_, chunks_, shifted_, sums16_, sums32_;
   AlignedVector<int8_t> quants_;
-  AlignedVector<float> scales_;
-  AlignedVector<int32_t> int8_sums16_, int8_sums32_;
+  AlignedVector<float> scales_, int8_sums_;
+  AlignedVector<int16_t> int8_halves_, int8_lanes16_, int8_lanes32_;
 };
 
 }  // namespace hexad

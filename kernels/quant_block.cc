@@ -3,12 +3,10 @@
 #include <cstring>
 
 #include "kernels/dequantize.h"
+#include "kernels/iq4_codebook.h"
 
 namespace hexad {
 namespace {
-
-constexpr int8_t kIq4NlValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
 
 uint16_t Load16(const uint8_t* bytes) {
   uint16_t value;
@@ -132,7 +130,7 @@ void UnpackSmall(DType type, const uint8_t* block, QuantBlock& out) {
       break;
     default:
       UnpackNibbles(block + 2, 0, out.q);
-      for (int i = 0; i < 32; ++i) out.q[i] = kIq4NlValues[out.q[i]];
+      for (int i = 0; i < 32; ++i) out.q[i] = kIq4Codebook[out.q[i]];
       break;
   }
 }

@@ -12,6 +12,7 @@ void Avx2FloatPanels(const FloatPanelsTask& task);
 void Avx2Panel(const PanelTask& task);
 void Avx2Prepare(const PrepareTask& task);
 void Avx2Int8Panels(const Int8PanelTask& task);
+void Avx2Int8SuperPanels(const Int8PanelTask& task);  // of formats with multipliers
 void Avx2Quantize(const QuantizeTask& task);
 void Avx2Add(float* x, const float* y, int64_t values);
 float Avx2Max(const float* x, int64_t values);

@@ -14,7 +14,7 @@ namespace cpu {
 #if defined(HEXAD_AVX2)
 const KernelSet kAvx2Kernels = {
     .name = "avx2-f32-2",
-    .int8_name = "avx2-i8-2",
+    .int8_name = "avx2-i8-3",
     .float_panels = Avx2FloatPanels,
     .panel = Avx2Panel,
     .prepare = Avx2Prepare,

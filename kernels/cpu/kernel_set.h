@@ -53,7 +53,8 @@ struct PrepareTask {
 };
 
 // x in int8: blocks of 32 values with a scale each, see matmul.h. A block of all tokens lies
-// together, so that a kernel finds those of its tokens at constant offsets.
+// together, so that a kernel finds those of its tokens at constant offsets. The sums are of quants;
+// each may be nullptr where no output needs it.
 struct QuantizeTask {
   const float* x;  // [tokens, in]; in is a multiple of 32
   int64_t tokens;
@@ -62,24 +63,26 @@ struct QuantizeTask {
   int64_t last_token;   // exclusive
   int8_t* quants;       // [in / 32, tokens, 32]
   float* scales;        // [in / 32, tokens]
-  int32_t* sums16;      // [in / 16, tokens] of quants; or nullptr
-  int32_t* sums32;      // [in / 32, tokens]; or nullptr
+  float* sums;          // [in / 32, tokens]: scale times the sum
+  int16_t* halves;      // [in / 32, tokens, 2]: of the first 16, of the second 16
+  int16_t* lanes16;     // [in / 16, tokens, 2]: of those with k % 4 < 2, of the others
+  int16_t* lanes32;     // [in / 32, tokens, 2]
 };
 
 // Consecutive panels of a kQuad kind times all tokens.
 struct Int8PanelTask {
   PackedFormat format;
   int64_t panels;
-  int64_t panel_bytes;    // from one to the next
-  const uint8_t* quants;  // of the first
-  const uint8_t* scales;
-  const uint8_t* supers;
-  int64_t in;
-  int64_t tokens;
-  const int8_t* x;  // as QuantizeTask makes them
+  int64_t panel_bytes;   // from one to the next
+  const uint8_t* panel;  // the first
+  int64_t in;            // a multiple of 32, with multipliers of 256
+  int64_t tokens;        // > 0
+  const int8_t* x;       // this and the following as QuantizeTask makes them
   const float* x_scales;
-  const int32_t* x_sums;  // [in / group, tokens]
-  float* y;               // as in PanelTask
+  const float* x_sums;      // where the format has mins
+  const int16_t* x_halves;  // of kQuadU2
+  const int16_t* x_lanes;   // lanes16 or lanes32, as the group, where the format has a bias
+  float* y;                 // as in PanelTask
   int64_t y_stride;
   int64_t rows;  // valid rows of all the panels
 };

@@ -40,8 +40,11 @@ void MatMulInput::Reset(int64_t rows, std::span<const PackedMatrix* const> weigh
     const cpu::PackedFormat format = cpu::FormatOf(matrix->type(), matrix->activations());
     if (matrix->activations() == Activations::kInt8) {
       forms_.int8 = true;
-      forms_.int8_sums16 |= format.group == 16;
-      forms_.int8_sums32 |= format.group == 32;
+      const bool joined = format.kind == cpu::WeightKind::kQuadU2;
+      forms_.int8_sums |= format.has_min && !joined;
+      forms_.int8_halves |= joined;
+      forms_.int8_lanes16 |= format.bias != 0 && format.group == 16;
+      forms_.int8_lanes32 |= format.bias != 0 && format.group == 32;
       continue;
     }
     if (format.kind <= cpu::WeightKind::kBF16) {
@@ -63,8 +66,10 @@ void MatMulInput::Reset(int64_t rows, std::span<const PackedMatrix* const> weigh
   Grow(sums32_, forms_.sums32, rows * (dim_ / 32));
   Grow(quants_, forms_.int8, rows * dim_);
   Grow(scales_, forms_.int8, rows * (dim_ / 32));
-  Grow(int8_sums16_, forms_.int8_sums16, rows * (dim_ / 16));
-  Grow(int8_sums32_, forms_.int8_sums32, rows * (dim_ / 32));
+  Grow(int8_sums_, forms_.int8_sums, rows * (dim_ / 32));
+  Grow(int8_halves_, forms_.int8_halves, rows * (dim_ / 32) * 2);
+  Grow(int8_lanes16_, forms_.int8_lanes16, rows * (dim_ / 16) * 2);
+  Grow(int8_lanes32_, forms_.int8_lanes32, rows * (dim_ / 32) * 2);
 }
 
 void MatMulInput::Put(const float* x, int64_t first_row, int64_t count, int64_t first_value,
@@ -73,11 +78,18 @@ void MatMulInput::Put(const float* x, int64_t first_row, int64_t count, int64_t 
   assert(first_value % 32 == 0 && (width % 32 == 0 || first_value + width == dim_));
   if (forms_.int8) {
     const int64_t block = first_value / 32 * rows_ + first_row;
-    cpu::QuantizeTask task{x, rows_, width, 0, count, nullptr, nullptr, nullptr, nullptr};
+    cpu::QuantizeTask task{};
+    task.x = x;
+    task.tokens = rows_;
+    task.in = width;
+    task.last_token = count;
     task.quants = quants_.data() + block * 32;
     task.scales = scales_.data() + block;
-    task.sums16 = At(forms_.int8_sums16, int8_sums16_, first_value / 16 * rows_ + first_row);
-    task.sums32 = At(forms_.int8_sums32, int8_sums32_, block);
+    task.sums = At(forms_.int8_sums, int8_sums_, block);
+    task.halves = At(forms_.int8_halves, int8_halves_, 2 * block);
+    const int64_t half_block = first_value / 16 * rows_ + first_row;
+    task.lanes16 = At(forms_.int8_lanes16, int8_lanes16_, 2 * half_block);
+    task.lanes32 = At(forms_.int8_lanes32, int8_lanes32_, 2 * block);
     cpu::Kernels().quantize(task);
   }
   if (forms_.chunks) {
@@ -124,8 +136,12 @@ MatMulInput::Floats MatMulInput::floats() const {
 }
 
 MatMulInput::Quantised MatMulInput::quantised() const {
-  return {DataOf(forms_.int8, quants_), DataOf(forms_.int8, scales_),
-          DataOf(forms_.int8_sums16, int8_sums16_), DataOf(forms_.int8_sums32, int8_sums32_)};
+  return {DataOf(forms_.int8, quants_),
+          DataOf(forms_.int8, scales_),
+          DataOf(forms_.int8_sums, int8_sums_),
+          DataOf(forms_.int8_halves, int8_halves_),
+          DataOf(forms_.int8_lanes16, int8_lanes16_),
+          DataOf(forms_.int8_lanes32, int8_lanes32_)};
 }
 
 }  // namespace hexad

@@ -21,40 +21,13 @@ int64_t QuantBytes(WeightKind kind, int64_t values) {
     case WeightKind::kS8:
       return values * kPanelRows;
     case WeightKind::kU4:
-    case WeightKind::kQuadU4:
       return values * kPanelRows / 2;
-    case WeightKind::kQuadS8:
-      return values * kPanelRows;
-    case WeightKind::kQuadU5:
-      return values * kPanelRows * 5 / 8;
-    case WeightKind::kQuadU6:
-      return values * kPanelRows * 6 / 8;
-  }
-  return 0;
-}
-
-// The quads of kernels for int8 activations.
-void PutQuadQuant(const PackedFormat& format, int64_t k, int row, int8_t q, uint8_t* quants) {
-  uint8_t* const block = quants + QuantBytes(format.kind, k / 32 * 32);
-  const int quad = static_cast<int>(k % 32 / 4);
-  const int64_t lane = row * 4 + k % 4;
-  if (format.kind == WeightKind::kQuadS8) {
-    block[quad * 64 + lane] = static_cast<uint8_t>(q);
-    return;
-  }
-  const int stored = q + format.bias;
-  const auto put = [&](int64_t byte, int bits) {
-    block[byte] = static_cast<uint8_t>(block[byte] | bits);
-  };
-  put(quad / 2 * 64 + lane, (stored & 15) << (quad % 2 * 4));
-  if (format.kind == WeightKind::kQuadU5) put(256 + lane, stored >> 4 << quad);
-  if (format.kind == WeightKind::kQuadU6) {
-    put(256 + quad / 4 * 64 + lane, stored >> 4 << (quad % 4 * 2));
+    default:
+      return 0;  // kQuad*: see pack_int8.cc
   }
 }
 
 void PutQuant(const PackedFormat& format, int64_t k, int row, int8_t q, uint8_t* quants) {
-  if (format.kind >= WeightKind::kQuadS8) return PutQuadQuant(format, k, row, q, quants);
   if (format.kind == WeightKind::kS8) {
     quants[k * kPanelRows + row] = static_cast<uint8_t>(q);
     return;
@@ -96,39 +69,6 @@ void PackQuantRow(DType type, const PackedFormat& format, const PanelLayout& lay
     PutHalf(block.d, row, super);
     if (format.has_min) PutHalf(block.m, row, super + 32);
   }
-}
-
-PackedFormat QuadFormatOf(DType type) {
-  PackedFormat format{WeightKind::kQuadS8, QuantGroup(type), 0, HasMin(type),
-                      Info(type).block_values == kSuper};
-  switch (type) {
-    case DType::kQ4_0:
-      format.bias = 8;
-      [[fallthrough]];
-    case DType::kQ4_1:
-    case DType::kQ2_K:
-    case DType::kQ4_K:
-      format.kind = WeightKind::kQuadU4;
-      break;
-    case DType::kQ3_K:
-      format.kind = WeightKind::kQuadU4;
-      format.bias = 4;
-      break;
-    case DType::kQ5_0:
-      format.bias = 16;
-      [[fallthrough]];
-    case DType::kQ5_1:
-    case DType::kQ5_K:
-      format.kind = WeightKind::kQuadU5;
-      break;
-    case DType::kQ6_K:
-      format.kind = WeightKind::kQuadU6;
-      format.bias = 32;
-      break;
-    default:
-      break;
-  }
-  return format;
 }
 
 }  // namespace
@@ -177,8 +117,17 @@ PanelLayout LayoutOf(const PackedFormat& format, int64_t in) {
   return layout;
 }
 
+int64_t PanelBytes(const PackedFormat& format, int64_t in) {
+  if (format.kind < WeightKind::kQuadS8) return LayoutOf(format, in).bytes;
+  const ChunkLayout chunk = ChunkLayoutOf(format);
+  return (in / chunk.values * chunk.bytes + 63) / 64 * 64;
+}
+
 void PackPanel(DType type, const PackedFormat& format, const uint8_t* rows, int count, int64_t in,
                uint8_t* panel) {
+  if (format.kind >= WeightKind::kQuadS8) {
+    return PackQuadPanel(type, format, rows, count, in, panel);
+  }
   const PanelLayout layout = LayoutOf(format, in);
   const int64_t row_bytes = RowBytes(type, in);
   for (int row = 0; row < count; ++row, rows += row_bytes) {
@@ -200,13 +149,13 @@ PackedMatrix PackedMatrix::Pack(DType type, const void* rows, int64_t out, int64
   const int64_t panels = (out + cpu::kPanelRows - 1) / cpu::kPanelRows;
   if (QuantGroup(type) == 0) activations = Activations::kF32;
   const cpu::PackedFormat format = cpu::FormatOf(type, activations);
-  const cpu::PanelLayout layout = cpu::LayoutOf(format, in);
+  const int64_t panel_bytes = cpu::PanelBytes(format, in);
   PackedMatrix matrix;
   matrix.type_ = type;
   matrix.activations_ = activations;
   matrix.out_ = out;
   matrix.in_ = in;
-  matrix.data_ = HugeBuffer(static_cast<size_t>(panels * layout.bytes));
+  matrix.data_ = HugeBuffer(static_cast<size_t>(panels * panel_bytes));
   uint8_t* data = reinterpret_cast<uint8_t*>(matrix.data_.data());
   const uint8_t* source = static_cast<const uint8_t*>(rows);
   const int64_t panel_source_bytes = RowBytes(type, in) * cpu::kPanelRows;
@@ -215,7 +164,7 @@ PackedMatrix PackedMatrix::Pack(DType type, const void* rows, int64_t out, int64
       const int64_t count = out - p * cpu::kPanelRows;
       cpu::PackPanel(type, format, source + p * panel_source_bytes,
                      static_cast<int>(count < cpu::kPanelRows ? count : cpu::kPanelRows), in,
-                     data + p * layout.bytes);
+                     data + p * panel_bytes);
     }
   });
   return matrix;

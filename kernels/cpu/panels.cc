@@ -32,9 +32,8 @@ void ComputeFloatPanels(const MatMulInput& input, const PackedMatrix& weights, i
   Kernels().float_panels(task);
 }
 
-// Where the parts of panel `first` lie; Task: PanelTask or Int8PanelTask.
-template <typename Task>
-PanelLayout Locate(const PackedMatrix& weights, int64_t first, Task& task) {
+// Where the parts of panel `first` lie.
+PanelLayout Locate(const PackedMatrix& weights, int64_t first, PanelTask& task) {
   task.format = FormatOf(weights.type(), weights.activations());
   const PanelLayout layout = LayoutOf(task.format, weights.in());
   task.quants = reinterpret_cast<const uint8_t*>(weights.data()) + first * layout.bytes;
@@ -48,16 +47,21 @@ void ComputeInt8Panels(const MatMulInput& input, const PackedMatrix& weights, in
                        int64_t last, float* y, int64_t y_stride) {
   const MatMulInput::Quantised x = input.quantised();
   Int8PanelTask task{};
-  task.panel_bytes = Locate(weights, first, task).bytes;
+  task.format = FormatOf(weights.type(), weights.activations());
+  task.in = weights.in();
+  task.panel_bytes = PanelBytes(task.format, task.in);
+  task.panel = reinterpret_cast<const uint8_t*>(weights.data()) + first * task.panel_bytes;
   task.panels = last - first;
   task.tokens = input.rows();
   task.x = x.quants;
   task.x_scales = x.scales;
-  task.x_sums = task.format.group == 16 ? x.sums16 : x.sums32;
+  task.x_sums = x.sums;
+  task.x_halves = x.halves;
+  task.x_lanes = task.format.group == 16 ? x.lanes16 : x.lanes32;
   task.y = y;
   task.y_stride = y_stride;
   task.rows = std::min(task.panels * kPanelRows, weights.out() - first * kPanelRows);
-  assert(task.x != nullptr && task.x_sums != nullptr);
+  assert(task.x != nullptr);
   Kernels().int8_panels(task);
 }
 
