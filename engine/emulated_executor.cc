@@ -109,13 +109,15 @@ class EmulatedExecutor final : public Executor {
         return absl::InvalidArgumentError(
             absl::StrFormat("slot %d is not open", static_cast<int32_t>(row.slot)));
       }
-      if (row.num_tokens == 1) {
+      const int64_t first = row.position + 1;  // keys that the first token attends to
+      const int64_t context_tokens = row.num_tokens * (2 * first + row.num_tokens - 1) / 2;
+      if (row.num_tokens == 1 && row.sample) {
         ++shape.decode_rows;
+        shape.decode_context_tokens += context_tokens;
       } else {
         shape.prefill_tokens += row.num_tokens;
+        shape.prefill_context_tokens += context_tokens;
       }
-      const int64_t first = row.position + 1;  // keys that the first token attends to
-      shape.context_tokens += row.num_tokens * (2 * first + row.num_tokens - 1) / 2;
       if (!row.sample) continue;
       ++shape.sampled_rows;
       const int32_t position = row.position + row.num_tokens;

@@ -4,10 +4,10 @@
 
 namespace hexad {
 
-BlockPool::BlockPool(uint32_t num_blocks) : blocks_(num_blocks) {
+BlockPool::BlockPool(uint32_t num_blocks)
+    : blocks_(num_blocks), keys_(num_blocks), index_(num_blocks) {
   HEXAD_CHECK(num_blocks < kNil, "block ids are 32 bits");
   free_.reserve(num_blocks);
-  index_.reserve(num_blocks);  // growing it amid a step would take milliseconds
   // Low ids first: a lightly used pool touches little memory.
   for (uint32_t index = num_blocks; index > 0; --index) free_.push_back(index - 1);
 }
@@ -48,8 +48,8 @@ BlockId BlockPool::Allocate() {
   } else {
     index = oldest_;
     Unlink(index);
-    index_.erase(blocks_[index].key);
-    blocks_[index].keyed = false;
+    index_.Erase(keys_[index], index);
+    blocks_[index].keyed = 0;
     ++evictions_;
   }
   blocks_[index].holders = 1;
@@ -75,18 +75,14 @@ void BlockPool::Release(BlockId id) {
 
 bool BlockPool::Publish(BlockId id, const ContentKey& key) {
   Block& block = at(id);
+  const uint32_t index = static_cast<uint32_t>(id);
   HEXAD_CHECK(block.holders > 0, "only a held block can be published");
-  HEXAD_CHECK(!block.keyed || block.key == key, "a block's content changed under its key");
+  HEXAD_CHECK(!block.keyed || keys_[index] == key, "a block's content changed under its key");
   if (block.keyed) return true;
-  if (!index_.try_emplace(key, static_cast<uint32_t>(id)).second) return false;
-  block.keyed = true;
-  block.key = key;
+  if (!index_.Insert(key, index, keys_)) return false;
+  block.keyed = 1;
+  keys_[index] = key;
   return true;
-}
-
-BlockId BlockPool::Find(const ContentKey& key) const {
-  const auto found = index_.find(key);
-  return found == index_.end() ? BlockId::kNone : BlockId{found->second};
 }
 
 uint32_t BlockPool::holders(BlockId block) const { return at(block).holders; }
@@ -98,8 +94,7 @@ void BlockPool::CheckInvariants() const {
     held += block.holders > 0;
     if (!block.keyed) continue;
     ++keyed;
-    const auto found = index_.find(block.key);
-    HEXAD_CHECK(found != index_.end() && found->second == index, "a keyed block is not indexed");
+    HEXAD_CHECK(Find(keys_[index]) == BlockId{index}, "a keyed block is not indexed");
   }
   HEXAD_CHECK(keyed == index_.size(), "the index names a block without that key");
   HEXAD_CHECK(held + free_.size() + num_cached_ == blocks_.size(), "a block is lost");

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "kvcache/core/block_index.h"
 #include "kvcache/core/types.h"
 
 namespace hexad {
@@ -39,7 +39,18 @@ class BlockPool final {
   bool Publish(BlockId block, const ContentKey& key);
 
   // The block of a key, or kNone.
-  BlockId Find(const ContentKey& key) const;
+  BlockId Find(const ContentKey& key) const { return index_.Find(key, keys_); }
+  // Whether the block is findable under the key: cheaper than to find it.
+  bool HasKey(BlockId block, const ContentKey& key) const {
+    return at(block).keyed && keys_[static_cast<uint32_t>(block)] == key;
+  }
+
+  // Hints that the key is about to be looked for or published, or the block to be used.
+  void Prefetch(const ContentKey& key) const { index_.Prefetch(key); }
+  void Prefetch(BlockId block) const {
+    __builtin_prefetch(&blocks_[static_cast<uint32_t>(block)], 1);
+    __builtin_prefetch(&keys_[static_cast<uint32_t>(block)], 1);
+  }
 
   uint32_t holders(BlockId block) const;
 
@@ -48,10 +59,9 @@ class BlockPool final {
 
  private:
   static constexpr uint32_t kNil = 0xffffffffu;
-  struct Block {
-    uint32_t holders = 0;
-    bool keyed = false;
-    ContentKey key;
+  struct Block {  // small: many are touched at a time, when a sequence begins or ends
+    uint32_t holders : 31 = 0;
+    uint32_t keyed : 1 = 0;
     uint32_t older = kNil, newer = kNil;  // neighbours among the cached ones
   };
 
@@ -61,11 +71,12 @@ class BlockPool final {
   void Unlink(uint32_t index);
 
   std::vector<Block> blocks_;
+  std::vector<ContentKey> keys_;  // of the keyed ones, by block
   std::vector<uint32_t> free_;
   uint32_t oldest_ = kNil, newest_ = kNil;
   uint32_t num_cached_ = 0;
   uint64_t evictions_ = 0;
-  absl::flat_hash_map<ContentKey, uint32_t> index_;
+  BlockIndex index_;
 };
 
 }  // namespace hexad

@@ -113,17 +113,28 @@ std::vector<ContentKey> UnitKeys(const ContentKey& root, std::span<const TokenId
   return keys;
 }
 
-void ExtendKeys(const ContentKey& root, std::span<const TokenId> tokens,
-                std::vector<ContentKey>& keys) {
+struct UnitHasher::State {
+  Sha256 sha;
+};
+
+UnitHasher::UnitHasher() : state_(std::make_unique<State>()) {}
+UnitHasher::~UnitHasher() = default;
+
+void UnitHasher::Extend(const ContentKey& root, std::span<const TokenId> tokens,
+                        std::vector<ContentKey>& keys) {
   const size_t units = tokens.size() / kUnitTokens;
   if (keys.size() >= units) return;
   if (keys.empty()) keys.reserve(units);  // later ones come singly: let the vector double
-  Sha256 sha;
   while (keys.size() < units) {
     const ContentKey& parent = keys.empty() ? root : keys.back();
     keys.push_back(
-        HashUnit(sha, parent, tokens.subspan(keys.size() * kUnitTokens, kUnitTokens), {}));
+        HashUnit(state_->sha, parent, tokens.subspan(keys.size() * kUnitTokens, kUnitTokens), {}));
   }
+}
+
+void ExtendKeys(const ContentKey& root, std::span<const TokenId> tokens,
+                std::vector<ContentKey>& keys) {
+  UnitHasher().Extend(root, tokens, keys);
 }
 
 }  // namespace hexad

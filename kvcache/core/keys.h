@@ -9,6 +9,7 @@
 // the unit's tokens and for everything before them; tenants never share a key, because their salts
 // differ. Pure functions; any thread.
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,19 @@ ContentKey UnitKey(const ContentKey& parent, std::span<const TokenId> unit,
 std::vector<ContentKey> UnitKeys(const ContentKey& root, std::span<const TokenId> tokens);
 
 // Appends the keys of those full units of `tokens` that `keys`, made from a prefix of them, lacks.
+// The object keeps what OpenSSL takes longer to set up than to hash a unit with. Not thread-safe.
+class UnitHasher final {
+ public:
+  UnitHasher();
+  ~UnitHasher();
+  void Extend(const ContentKey& root, std::span<const TokenId> tokens,
+              std::vector<ContentKey>& keys);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 void ExtendKeys(const ContentKey& root, std::span<const TokenId> tokens,
                 std::vector<ContentKey>& keys);
 

@@ -6,15 +6,21 @@
 #include <utility>
 
 #include "kvcache/core/check.h"
-#include "kvcache/core/keys.h"
 
 namespace hexad {
 namespace {
+
+// A prompt with fewer blocks is looked up fast enough when it is admitted.
+constexpr size_t kLongPromptUnits = 256;
+// Room for that many output tokens from the start: a long sequence is not copied as it grows.
+constexpr int32_t kOutputRoom = 16384;
 
 BatcherConfig Sane(BatcherConfig config) {
   config.max_running = std::max(1, config.max_running);
   config.max_steps_in_flight = std::max(1, config.max_steps_in_flight);
   config.min_chunk_tokens = std::max(1, config.min_chunk_tokens);
+  config.max_chunk_tokens = std::max(config.max_chunk_tokens, config.min_chunk_tokens);
+  config.idle_step_factor = std::max(1.0, config.idle_step_factor);
   config.max_step_tokens =
       std::max(config.max_step_tokens, config.max_running + config.min_chunk_tokens);
   return config;
@@ -32,7 +38,7 @@ bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
 TokenEvent EndEvent(const Sequence& sequence, FinishReason reason) {
   TokenEvent event;
   event.kind = TokenEvent::Kind::kFinished;
-  event.request = sequence.spec.id;
+  event.request = sequence.id;
   event.reason = reason;
   event.prompt_tokens = sequence.prompt_tokens;
   event.cached_tokens = sequence.cached_tokens.value_or(0);
@@ -52,6 +58,7 @@ Batcher::Batcher(BatcherConfig config, KvLayout kv, const std::vector<uint32_t>&
   }
   for (int32_t slot = config_.max_running; slot > 0; --slot)
     free_slots_.push_back(SlotId{slot - 1});
+  slots_.resize(static_cast<size_t>(config_.max_running));
 }
 
 Outcome Batcher::On(ReplicaEvent event, absl::Time) {
@@ -77,30 +84,54 @@ Outcome Batcher::CheckSubmit(const RequestSpec& spec) const {
   return Outcome::kDone;
 }
 
-std::unique_ptr<Sequence> Batcher::MakeSequence(RequestSpec spec) const {
+std::unique_ptr<Sequence> Batcher::MakeSequence(RequestSpec spec) {
   auto sequence = std::make_unique<Sequence>();
+  sequence->id = spec.id;
+  sequence->min_new_tokens = spec.stop.min_new_tokens;
   sequence->prompt_tokens = static_cast<int32_t>(spec.prompt.size());
   sequence->output_tokens = static_cast<int32_t>(spec.resumed_output.size());
-  sequence->tokens = std::move(spec.prompt);
+  const size_t known = spec.prompt.size() + spec.resumed_output.size();
+  sequence->max_tokens = static_cast<int32_t>(std::min<int64_t>(
+      max_sequence_tokens_,
+      static_cast<int64_t>(sequence->prompt_tokens) + std::max(0, spec.stop.max_new_tokens)));
+  const size_t room =
+      std::max(known, std::min(known + kOutputRoom, static_cast<size_t>(sequence->max_tokens)));
+  sequence->tokens.reserve(room);
+  sequence->tokens = spec.prompt;
   sequence->tokens.insert(sequence->tokens.end(), spec.resumed_output.begin(),
                           spec.resumed_output.end());
-  sequence->keys = std::move(spec.unit_keys);
-  sequence->keys.resize(std::min(sequence->keys.size(), sequence->tokens.size() / kUnitTokens));
-  ExtendKeys(spec.root_key, sequence->tokens, sequence->keys);
+  sequence->keys.reserve(room / kUnitTokens);
+  sequence->keys.assign(
+      spec.unit_keys.begin(),
+      spec.unit_keys.begin() + std::min(spec.unit_keys.size(), known / kUnitTokens));
+  hasher_.Extend(spec.root_key, sequence->tokens, sequence->keys);
   for (TokenId token : spec.stop.stop_tokens) {
     const bool ignored =
         spec.stop.ignore_end_of_sequence && Contains(config_.end_of_sequence, token);
     if (!ignored) sequence->stops.push_back(token);
   }
-  sequence->max_tokens = static_cast<int32_t>(std::min<int64_t>(
-      max_sequence_tokens_,
-      static_cast<int64_t>(sequence->prompt_tokens) + std::max(0, spec.stop.max_new_tokens)));
   spec.rank = SaneRank(spec.rank);
   spec.prompt.clear();
   spec.resumed_output = {};
   spec.unit_keys.clear();
   sequence->spec = std::move(spec);
+  if (sequence->keys.size() >= kLongPromptUnits) {
+    sequence->opening = MakeOpening(*sequence);
+    sequence->prefix_guess = kv_.Probe(sequence->keys, sequence->known_tokens());
+  }
   return sequence;
+}
+
+std::unique_ptr<SlotOpen> Batcher::MakeOpening(const Sequence& sequence) {
+  auto open = std::make_unique<SlotOpen>();
+  open->request = sequence.id;
+  open->sampling = sequence.spec.sampling;
+  open->min_new_tokens = sequence.spec.stop.min_new_tokens;
+  if (open->min_new_tokens > 0) open->masked_until_min = sequence.stops;
+  const auto prompt_end = sequence.tokens.begin() + sequence.prompt_tokens;
+  open->prompt.assign(sequence.tokens.begin(), prompt_end);
+  open->output.assign(prompt_end, sequence.tokens.end());
+  return open;
 }
 
 Outcome Batcher::OnEvent(Submit& event) {
@@ -109,7 +140,7 @@ Outcome Batcher::OnEvent(Submit& event) {
   const Outcome outcome = CheckSubmit(event.spec);
   if (outcome != Outcome::kDone) {
     Sequence refused;
-    refused.spec.id = id;
+    refused.id = id;
     refused.prompt_tokens = static_cast<int32_t>(event.spec.prompt.size());
     refused.output_tokens = static_cast<int32_t>(event.spec.resumed_output.size());
     events_.push_back(EndEvent(refused, FinishReason::kFailed));
@@ -176,7 +207,7 @@ void Batcher::Finish(Sequence& sequence, FinishReason reason) {
     waiting_.erase(&sequence);
   }
   CloseTable(sequence);
-  sequences_.erase(RequestId{sequence.spec.id});
+  sequences_.erase(RequestId{sequence.id});
 }
 
 void Batcher::Requeue(Sequence& sequence) {
@@ -188,6 +219,7 @@ void Batcher::Requeue(Sequence& sequence) {
 
 void Batcher::LeaveSlot(Sequence& sequence) {
   HEXAD_CHECK(std::erase(running_, &sequence) == 1, "not a running sequence");
+  slots_[static_cast<size_t>(sequence.slot)] = nullptr;
   closed_slots_.push_back(sequence.slot);
   free_slots_.push_back(sequence.slot);
   // What is in flight is dropped: no row has this incarnation.
@@ -230,11 +262,13 @@ Batcher::StepInFlight Batcher::TakeOldestStep(StepId step) {
 }
 
 Outcome Batcher::OnEvent(StepDone& event) {
-  const StepInFlight step = TakeOldestStep(event.result.step);
+  StepInFlight step = TakeOldestStep(event.result.step);
   cost_.Observe(step.shape, event.result.device_time);
   events_.reserve(events_.size() + step.rows.size());
   size_t sampled = 0;
-  for (const RowInFlight& row : step.rows) {
+  for (size_t i = 0; i < step.rows.size(); ++i) {
+    PrefetchRows(step.rows, i);
+    const RowInFlight& row = step.rows[i];
     RowResult* result = nullptr;
     if (row.sample) {
       HEXAD_CHECK(sampled < event.result.rows.size(), "a sampled row has no result");
@@ -245,7 +279,23 @@ Outcome Batcher::OnEvent(StepDone& event) {
   }
   HEXAD_CHECK(sampled == event.result.rows.size(), "a result of no row");
   kv_.EndStep();
+  spare_rows_.push_back(std::move(step.rows));
   return Outcome::kDone;
+}
+
+void Batcher::PrefetchRows(const std::vector<RowInFlight>& rows, size_t at) const {
+  if (at + 2 * kRowsAhead < rows.size()) {
+    const char* far =
+        reinterpret_cast<const char*>(slots_[static_cast<size_t>(rows[at + 2 * kRowsAhead].slot)]);
+    __builtin_prefetch(far, 1);
+    __builtin_prefetch(far + 64, 1);
+  }
+  if (at + kRowsAhead >= rows.size()) return;
+  const RowInFlight& near = rows[at + kRowsAhead];
+  const Sequence* sequence = slots_[static_cast<size_t>(near.slot)];
+  if (!sequence) return;
+  __builtin_prefetch(sequence->tokens.data() + sequence->tokens.size(), 1);
+  if (near.ends_block && !sequence->keys.empty()) kv_.PrefetchCommit(sequence->keys.back());
 }
 
 Outcome Batcher::OnEvent(const StepFailed& event) {
@@ -265,7 +315,7 @@ Outcome Batcher::OnEvent(const StepFailed& event) {
 }
 
 Sequence* Batcher::Find(const RowInFlight& row) {
-  Sequence* sequence = Find(row.request);
+  Sequence* sequence = slots_[static_cast<size_t>(row.slot)];
   return sequence && sequence->incarnation == row.incarnation ? sequence : nullptr;
 }
 
@@ -287,15 +337,17 @@ std::optional<FinishReason> Batcher::AppendToken(Sequence& sequence, RowResult& 
   // The executor could not sample: nothing of the vocabulary was left to choose.
   if (result.tokens.empty()) return FinishReason::kFailed;
   const TokenId token = result.tokens[0].token;
-  const bool stops = sequence.output_tokens >= sequence.spec.stop.min_new_tokens &&
-                     Contains(sequence.stops, token);
+  const bool stops =
+      sequence.output_tokens >= sequence.min_new_tokens && Contains(sequence.stops, token);
   sequence.tokens.push_back(token);
   ++sequence.output_tokens;
   ++totals_.output_tokens;
-  ExtendKeys(sequence.spec.root_key, sequence.tokens, sequence.keys);
+  if (sequence.tokens.size() % kUnitTokens == 0) {
+    hasher_.Extend(sequence.spec.root_key, sequence.tokens, sequence.keys);
+  }
   if (stops) return FinishReason::kStop;
   TokenEvent event;
-  event.request = sequence.spec.id;
+  event.request = sequence.id;
   event.tokens = std::move(result.tokens);
   events_.push_back(std::move(event));
   if (sequence.known_tokens() >= sequence.max_tokens) return FinishReason::kLength;
@@ -314,6 +366,7 @@ BatcherStats Batcher::stats() const {
   stats.waiting = static_cast<int32_t>(waiting_.size());
   stats.following = queued_tables_;
   stats.steps_in_flight = static_cast<int32_t>(in_flight_.size());
+  stats.step_time_error = cost_.error();
   for (uint32_t g = 0; g < kv_.layout().groups.size(); ++g) {
     stats.free_blocks.push_back(kv_.pool(g).available());
     stats.total_blocks.push_back(kv_.pool(g).total());

@@ -5,7 +5,10 @@
 // A value machine: events in, plans and token events out, time as an argument. The replica's loop
 // is three moves: feed events, `while (plan = Plan(now)) executor.Submit(plan)`, TakeEvents().
 //
-// - Decodes come first and all run every step; prefill chunks fill the step up to the time target.
+// - Decodes come first and all run every step; prefill chunks fill the step up to the time target,
+//   which the cost model fits to the steps that ran (Sarathi's stall-free batching, with a time
+//   instead of a token budget). The first prompt gets a smallest chunk even when decodes use up the
+//   target; without decodes a step may take longer.
 // - Requests wait by (rank, arrival, id). One is admitted when its whole prompt fits beside what
 //   the running ones still need. Whoever opens a prefix that a running sequence is just computing
 //   follows it instead of computing it again.
@@ -32,6 +35,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
+#include "kvcache/core/keys.h"
 #include "kvcache/core/replica_kv.h"
 #include "scheduler/batch/batcher_types.h"
 #include "scheduler/batch/sequence.h"
@@ -76,8 +80,10 @@ class Batcher final {
   struct RowInFlight {
     RequestId request{};
     uint64_t incarnation = 0;  // results for an earlier admission of the request are dropped
+    SlotId slot{};
     int32_t num_tokens = 0;
     bool sample = false;
+    bool ends_block = false;
   };
   struct StepInFlight {
     StepId step{};
@@ -85,6 +91,8 @@ class Batcher final {
     std::vector<RowInFlight> rows;
   };
   struct NextStep;  // the plan being made
+  // Rows that are looked ahead at, so that their memory is there when their turn comes.
+  static constexpr size_t kRowsAhead = 6;
   enum class Admission : uint8_t { kAdmitted, kFollows, kNoRoom };
 
   Outcome OnEvent(Submit& event);
@@ -97,7 +105,8 @@ class Batcher final {
 
   // Requests.
   Outcome CheckSubmit(const RequestSpec& spec) const;
-  std::unique_ptr<Sequence> MakeSequence(RequestSpec spec) const;
+  std::unique_ptr<Sequence> MakeSequence(RequestSpec spec);
+  static std::unique_ptr<SlotOpen> MakeOpening(const Sequence& sequence);
   Sequence* Find(RequestId request);
   void Finish(Sequence& sequence, FinishReason reason);  // `sequence` is gone afterwards
   void Requeue(Sequence& sequence);  // from running to waiting, with nothing kept but its tokens
@@ -109,6 +118,7 @@ class Batcher final {
   StepInFlight TakeOldestStep(StepId step);
   Sequence* Find(const RowInFlight& row);  // null when the row's admission is over
   void ApplyRow(const RowInFlight& row, RowResult* result);
+  void PrefetchRows(const std::vector<RowInFlight>& rows, size_t at) const;
   std::optional<FinishReason> AppendToken(Sequence& sequence, RowResult& result);
 
   // Planning.
@@ -120,9 +130,11 @@ class Batcher final {
   bool MakeRoom(Sequence& sequence, int32_t num_tokens, NextStep& next);
   bool Unblock();
   bool CloseLatestQueuedTable();
-  std::vector<Sequence*> PrefillOrder();
+  std::vector<Sequence*> PrefillOrder(std::vector<Sequence*> prefills) const;
   int32_t ReservedTokens() const;
   int32_t ChunkTokens(const Sequence& sequence, const NextStep& next) const;
+  bool LongStepInFlight() const;
+  absl::Duration TargetOf(const NextStep& next) const;
   void AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens);
   void AppendBlocks(NextStep& next, Sequence& sequence);
   StepPlan Begin(NextStep next);
@@ -138,9 +150,13 @@ class Batcher final {
   absl::flat_hash_map<TableId, Sequence*> tables_;
   int32_t queued_tables_ = 0;  // of waiting ones
   std::deque<StepInFlight> in_flight_;
+  std::vector<Sequence*> slots_;  // by slot; null: free
   std::vector<SlotId> free_slots_;
   std::vector<SlotId> closed_slots_;  // told to the executor with the next plan
   std::vector<TokenEvent> events_;
+  UnitHasher hasher_;
+  std::vector<std::vector<RowInFlight>> spare_rows_;  // memory of ended steps, to be used again
+  std::vector<TableId> spare_tables_;
 
   uint64_t last_step_ = 0;
   uint64_t last_incarnation_ = 0;

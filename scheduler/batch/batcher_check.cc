@@ -11,7 +11,7 @@ void Batcher::CheckInvariants() const {
   std::vector<bool> slot_used(config_.max_running);
   for (const auto& [id, sequence] : sequences_) {
     const bool runs = sequence->state == Sequence::State::kRunning;
-    HEXAD_CHECK(sequence->spec.id == id, "a sequence under another's id");
+    HEXAD_CHECK(sequence->id == id && sequence->spec.id == id, "a sequence under another's id");
     HEXAD_CHECK(sequence->known_tokens() < sequence->max_tokens, "a sequence past its end");
     HEXAD_CHECK(sequence->keys.size() == sequence->tokens.size() / kUnitTokens, "a key is missing");
     HEXAD_CHECK(runs == (sequence->incarnation != 0), "a row could find the wrong admission");
@@ -31,6 +31,7 @@ void Batcher::CheckInvariants() const {
     const size_t slot = static_cast<size_t>(sequence->slot);
     HEXAD_CHECK(slot < slot_used.size() && !slot_used[slot], "a slot is used twice");
     slot_used[slot] = true;
+    HEXAD_CHECK(slots_[slot] == sequence.get(), "a slot that leads to another sequence");
     HEXAD_CHECK(kv_.computed_tokens(sequence->table) <= sequence->scheduled &&
                     sequence->scheduled <= sequence->planned_tokens() &&
                     sequence->planned_tokens() <= sequence->max_tokens,
@@ -47,7 +48,8 @@ void Batcher::CheckInvariants() const {
   HEXAD_CHECK(free_slots_.size() + running_.size() == static_cast<size_t>(config_.max_running),
               "a slot is lost");
   for (SlotId slot : free_slots_) {
-    HEXAD_CHECK(!slot_used[static_cast<size_t>(slot)], "a used slot is free");
+    HEXAD_CHECK(!slot_used[static_cast<size_t>(slot)] && !slots_[static_cast<size_t>(slot)],
+                "a used slot is free");
     slot_used[static_cast<size_t>(slot)] = true;
   }
   HEXAD_CHECK(static_cast<int64_t>(in_flight_.size()) <= config_.max_steps_in_flight,

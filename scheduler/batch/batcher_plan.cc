@@ -20,13 +20,15 @@ int64_t ContextTokens(int64_t position, int64_t num_tokens) {
 // A row that computes one token and samples is a decode, whatever it was before.
 StepShape WithRow(StepShape shape, const Sequence& sequence, int32_t num_tokens) {
   const bool samples = num_tokens == sequence.remaining();
+  const int64_t context_tokens = ContextTokens(sequence.scheduled, num_tokens);
   if (num_tokens == 1 && samples) {
     ++shape.decode_rows;
+    shape.decode_context_tokens += context_tokens;
   } else {
     shape.prefill_tokens += num_tokens;
+    shape.prefill_context_tokens += context_tokens;
   }
   shape.sampled_rows += samples;
-  shape.context_tokens += ContextTokens(sequence.scheduled, num_tokens);
   return shape;
 }
 
@@ -38,6 +40,8 @@ struct Batcher::NextStep {
   StepShape shape;
   std::vector<RowInFlight> rows;
   std::vector<TableId> tables;
+  std::vector<Sequence*> prefills;  // those that run, in order
+  bool somebody_decodes = false;    // in this step or, for want of its input, in the next one
   bool has_prefill = false;
   bool short_of_room = false;  // a decode found no block: nothing else may take one
   bool gave_way = false;       // somebody gave blocks back: worth another try
@@ -46,17 +50,27 @@ struct Batcher::NextStep {
 };
 
 std::optional<StepPlan> Batcher::Plan(absl::Time now) {
-  if (static_cast<int64_t>(in_flight_.size()) >= config_.max_steps_in_flight) {
+  if (static_cast<int64_t>(in_flight_.size()) >= config_.max_steps_in_flight ||
+      LongStepInFlight()) {
     may_plan_ = false;
     return std::nullopt;
   }
   for (;;) {
     NextStep next;
     next.now = now;
+    next.tables = std::move(spare_tables_);
+    next.tables.clear();
+    if (!spare_rows_.empty()) {
+      next.rows = std::move(spare_rows_.back());
+      next.rows.clear();
+      spare_rows_.pop_back();
+    }
     PlanDecodes(next);
     if (!next.short_of_room) PlanPrefills(next);
     if (!next.short_of_room) Admit(next);
     if (!next.rows.empty()) return Begin(std::move(next));
+    spare_tables_ = std::move(next.tables);
+    spare_rows_.push_back(std::move(next.rows));
     if (sequences_.empty() || !in_flight_.empty()) {
       may_plan_ = false;
       return std::nullopt;
@@ -66,13 +80,32 @@ std::optional<StepPlan> Batcher::Plan(absl::Time now) {
   }
 }
 
+// A step without decodes that takes longer than the target: whoever comes meanwhile shall wait for
+// it alone and not for the next one too. To plan that only afterwards costs far less than such a
+// step takes.
+bool Batcher::LongStepInFlight() const {
+  return !in_flight_.empty() && in_flight_.back().shape.decode_rows == 0 &&
+         cost_.StepTime(in_flight_.back().shape) > config_.step_target;
+}
+
 void Batcher::PlanDecodes(NextStep& next) {
   next.rows.reserve(running_.size());
   next.tables.reserve(running_.size());
   next.plan.rows.reserve(running_.size());
+  next.plan.tokens.reserve(running_.size());
   for (size_t i = 0; i < running_.size(); ++i) {
+    if (i + kRowsAhead < running_.size()) {
+      const char* ahead = reinterpret_cast<const char*>(running_[i + kRowsAhead]);
+      __builtin_prefetch(ahead, 1);
+      __builtin_prefetch(ahead + 64, 1);
+    }
     Sequence& sequence = *running_[i];
-    if (sequence.remaining() != 1 || sequence.planned_tokens() >= sequence.max_tokens) continue;
+    if (sequence.remaining() != 1) {
+      if (sequence.remaining() > 1) next.prefills.push_back(&sequence);
+      continue;
+    }
+    if (sequence.planned_tokens() >= sequence.max_tokens) continue;
+    next.somebody_decodes = true;
     // A pending input is what the step before this one samples. After a step without the sequence
     // the token has to be known.
     const bool pending = sequence.scheduled >= sequence.known_tokens();
@@ -87,7 +120,7 @@ bool Batcher::MakeRoom(Sequence& sequence, int32_t num_tokens, NextStep& next) {
   while (!kv_.Grow(sequence.table, num_tokens)) {
     next.short_of_room = true;
     // Blocks of sequences that were ended or preempted come back when the steps in flight end.
-    if (kv_.MaxGrowLater(sequence.table, sequence.scheduled) >= num_tokens) return false;
+    if (kv_.CanGrowLater(sequence.table, sequence.scheduled, num_tokens)) return false;
     if (CloseLatestQueuedTable()) continue;
     Sequence& victim = *running_.back();
     ++totals_.preemptions;
@@ -119,11 +152,7 @@ bool Batcher::Unblock() {
 }
 
 // By order, but whoever is followed by a better one goes with that one.
-std::vector<Sequence*> Batcher::PrefillOrder() {
-  std::vector<Sequence*> prefills;
-  for (Sequence* sequence : running_) {
-    if (sequence->remaining() > 1) prefills.push_back(sequence);
-  }
+std::vector<Sequence*> Batcher::PrefillOrder(std::vector<Sequence*> prefills) const {
   if (queued_tables_ == 0 || prefills.size() < 2) return prefills;
   absl::flat_hash_map<const Sequence*, const Sequence*> best_follower;
   for (const auto& [table, sequence] : tables_) {
@@ -146,24 +175,39 @@ std::vector<Sequence*> Batcher::PrefillOrder() {
 }
 
 void Batcher::PlanPrefills(NextStep& next) {
-  for (Sequence* sequence : PrefillOrder()) {
+  if (next.prefills.empty()) return;
+  for (Sequence* sequence : PrefillOrder(std::move(next.prefills))) {
     const int32_t wanted = ChunkTokens(*sequence, next);
     if (wanted == 0) return;
-    const int32_t chunk = std::min(wanted, kv_.MaxGrow(sequence->table) - sequence->scheduled);
+    const int32_t chunk =
+        kv_.MaxGrow(sequence->table, sequence->scheduled + wanted) - sequence->scheduled;
     if (chunk < 1) continue;
     HEXAD_CHECK(kv_.Grow(sequence->table, sequence->scheduled + chunk), "MaxGrow is not Grow");
     AddRow(next, *sequence, chunk);
   }
 }
 
-// The largest chunk within the step's target, ending on a block boundary if it is not the last one.
-// 0: none in this step.
+// Decodes do not wait longer than the target; without any, nobody does.
+absl::Duration Batcher::TargetOf(const NextStep& next) const {
+  return next.somebody_decodes ? config_.step_target
+                               : config_.step_target * config_.idle_step_factor;
+}
+
+// The largest chunk within the step's target, which ends on a block boundary, or a unit's, if it is
+// not the last one: kernels like whole tiles, followers whole blocks. 0: none in this step.
 int32_t Batcher::ChunkTokens(const Sequence& sequence, const NextStep& next) const {
-  const int32_t most = std::min(sequence.remaining(), config_.max_step_tokens - next.num_tokens());
   const int32_t least = std::min(sequence.remaining(), config_.min_chunk_tokens);
+  int32_t most = std::min(config_.max_chunk_tokens, config_.max_step_tokens - next.num_tokens());
+  if (config_.first_chunk_tokens > 0 && !cost_.knows_prefill()) {
+    most = std::min(most, next.somebody_decodes
+                              ? config_.min_chunk_tokens
+                              : std::max(config_.min_chunk_tokens, config_.first_chunk_tokens));
+  }
+  most = std::min(most, sequence.remaining());
   if (most < least) return 0;
+  const absl::Duration target = TargetOf(next);
   const auto fits = [&](int32_t chunk) {
-    return cost_.StepTime(WithRow(next.shape, sequence, chunk)) <= config_.step_target;
+    return cost_.StepTime(WithRow(next.shape, sequence, chunk)) <= target;
   };
   int32_t chunk = most;
   if (!fits(most)) {
@@ -175,9 +219,11 @@ int32_t Batcher::ChunkTokens(const Sequence& sequence, const NextStep& next) con
   }
   if (chunk < least) return next.has_prefill ? 0 : least;
   if (chunk == sequence.remaining()) return chunk;
-  const int32_t block_tokens = kv_.layout().block_tokens;
-  const int32_t end = (sequence.scheduled + chunk) / block_tokens * block_tokens;
-  return end - sequence.scheduled >= least ? end - sequence.scheduled : chunk;
+  for (const int32_t boundary : {kv_.layout().block_tokens, kUnitTokens}) {
+    const int32_t end = (sequence.scheduled + chunk) / boundary * boundary;
+    if (end - sequence.scheduled >= least) return end - sequence.scheduled;
+  }
+  return chunk;
 }
 
 // What the running ones will take soon: the rest of their prompts and the next token.
@@ -205,7 +251,7 @@ void Batcher::Admit(NextStep& next) {
     if (next.num_tokens() + config_.min_chunk_tokens > config_.max_step_tokens) return;
     StepShape least = next.shape;
     least.prefill_tokens += config_.min_chunk_tokens;
-    if (next.has_prefill && cost_.StepTime(least) > config_.step_target) return;
+    if (next.has_prefill && cost_.StepTime(least) > TargetOf(next)) return;
     if (TryAdmit(sequence, next) == Admission::kNoRoom) return;
   }
 }
@@ -216,12 +262,13 @@ Batcher::Admission Batcher::TryAdmit(Sequence& sequence, NextStep& next) {
   const bool held_blocks = sequence.state == Sequence::State::kReady;
   if (sequence.state == Sequence::State::kWaiting) {
     // Opening a long prompt costs more than a step's planning: not again and again in vain.
-    const int64_t room = static_cast<int64_t>(kv_.AvailableUnbounded()) * block_tokens;
+    const int64_t missing = sequence.known_tokens() - sequence.last_ready_tokens + reserved;
     if (!running_.empty() && sequence.last_ready_tokens >= 0 &&
-        sequence.last_ready_tokens + room - reserved < sequence.known_tokens()) {
+        !kv_.HasRoomUnbounded((missing + block_tokens - 1) / block_tokens)) {
       return Admission::kNoRoom;
     }
-    const OpenResult opened = kv_.Open(sequence.keys, sequence.known_tokens());
+    const OpenResult opened =
+        kv_.Open(sequence.keys, sequence.known_tokens(), std::exchange(sequence.prefix_guess, {}));
     sequence.table = opened.table;
     tables_[opened.table] = &sequence;
     ++queued_tables_;
@@ -231,10 +278,11 @@ Batcher::Admission Batcher::TryAdmit(Sequence& sequence, NextStep& next) {
   }
   sequence.scheduled = kv_.ready_tokens(sequence.table);
   const int32_t least = std::min(sequence.remaining(), config_.min_chunk_tokens);
-  const int32_t chunk = std::min(std::max(ChunkTokens(sequence, next), least),
-                                 kv_.MaxGrow(sequence.table) - sequence.scheduled);
-  const bool whole_fits = running_.empty() || kv_.MaxGrowUnbounded(sequence.table) - reserved >=
-                                                  sequence.known_tokens();
+  const int32_t wanted = std::max(ChunkTokens(sequence, next), least);
+  const int32_t chunk =
+      kv_.MaxGrow(sequence.table, sequence.scheduled + wanted) - sequence.scheduled;
+  const bool whole_fits =
+      running_.empty() || kv_.CanGrowUnbounded(sequence.table, sequence.known_tokens() + reserved);
   if (!whole_fits || chunk < 1) {
     sequence.last_ready_tokens = sequence.scheduled;
     next.gave_way |= held_blocks;
@@ -257,8 +305,9 @@ void Batcher::Start(Sequence& sequence, NextStep& next) {
   sequence.state = Sequence::State::kRunning;
   sequence.slot = free_slots_.back();
   free_slots_.pop_back();
+  slots_[static_cast<size_t>(sequence.slot)] = &sequence;
   sequence.incarnation = ++last_incarnation_;
-  sequence.shipped_blocks.assign(kv_.layout().groups.size(), 0);
+  sequence.shipped_tokens = 0;
   if (!sequence.cached_tokens) {
     sequence.cached_tokens = std::min(sequence.scheduled, sequence.prompt_tokens);
     sequence.first_scheduled = next.now;
@@ -266,15 +315,10 @@ void Batcher::Start(Sequence& sequence, NextStep& next) {
     totals_.cached_tokens += *sequence.cached_tokens;
   }
 
-  SlotOpen& open = next.plan.opened.emplace_back();
-  open.slot = sequence.slot;
-  open.request = sequence.spec.id;
-  open.sampling = sequence.spec.sampling;
-  open.min_new_tokens = sequence.spec.stop.min_new_tokens;
-  if (open.min_new_tokens > 0) open.masked_until_min = sequence.stops;
-  const auto prompt_end = sequence.tokens.begin() + sequence.prompt_tokens;
-  open.prompt.assign(sequence.tokens.begin(), prompt_end);
-  open.output.assign(prompt_end, sequence.tokens.end());
+  if (!sequence.opening) sequence.opening = MakeOpening(sequence);
+  sequence.opening->slot = sequence.slot;
+  next.plan.opened.push_back(std::move(*sequence.opening));
+  sequence.opening.reset();
 }
 
 void Batcher::AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens) {
@@ -294,8 +338,11 @@ void Batcher::AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens) {
     next.plan.tokens.push_back(i < sequence.known_tokens() ? sequence.tokens[i]
                                                            : TokenId::kPending);
   }
-  AppendBlocks(next, sequence);
-  next.rows.push_back({sequence.spec.id, sequence.incarnation, num_tokens, samples});
+  if (kv_.capacity_tokens(sequence.table) != sequence.shipped_tokens) AppendBlocks(next, sequence);
+  const int32_t end = sequence.scheduled + num_tokens;
+  const int32_t past_block = end & (kUnitTokens - 1);  // blocks are multiples of a unit
+  next.rows.push_back({sequence.id, sequence.incarnation, sequence.slot, num_tokens, samples,
+                       past_block < num_tokens});
   next.tables.push_back(sequence.table);
 
   sequence.scheduled += num_tokens;
@@ -306,10 +353,11 @@ void Batcher::AddRow(NextStep& next, Sequence& sequence, int32_t num_tokens) {
 }
 
 void Batcher::AppendBlocks(NextStep& next, Sequence& sequence) {
-  for (uint32_t g = 0; g < sequence.shipped_blocks.size(); ++g) {
+  const uint32_t shipped = sequence.shipped_tokens / kv_.layout().block_tokens;
+  for (uint32_t g = 0; g < kv_.layout().groups.size(); ++g) {
     const std::span<const BlockId> blocks = kv_.blocks(sequence.table, g);
     const uint32_t end = static_cast<uint32_t>(blocks.size());
-    const uint32_t first = std::max(sequence.shipped_blocks[g], kv_.first_block(sequence.table, g));
+    const uint32_t first = std::max(shipped, kv_.first_block(sequence.table, g));
     if (first >= end) continue;
     BlockAppend append;
     append.slot = sequence.slot;
@@ -319,8 +367,8 @@ void Batcher::AppendBlocks(NextStep& next, Sequence& sequence) {
     append.num_blocks = end - first;
     next.plan.appends.push_back(append);
     next.plan.blocks.insert(next.plan.blocks.end(), blocks.begin() + first, blocks.end());
-    sequence.shipped_blocks[g] = end;
   }
+  sequence.shipped_tokens = kv_.capacity_tokens(sequence.table);
 }
 
 StepPlan Batcher::Begin(NextStep next) {
@@ -328,6 +376,7 @@ StepPlan Batcher::Begin(NextStep next) {
   next.plan.closed = std::exchange(closed_slots_, {});
   kv_.BeginStep(next.tables);
   totals_.last_step = next.shape;
+  spare_tables_ = std::move(next.tables);
   in_flight_.push_back({next.plan.step, next.shape, std::move(next.rows)});
   return std::move(next.plan);
 }

@@ -15,6 +15,9 @@ namespace hexad {
 
 struct BatcherConfig {
   absl::Duration step_target = absl::Milliseconds(100);
+  // A step without decodes makes nobody's tokens late: it may take this times as long, so that a
+  // prompt alone pays little for being cut. Not longer, since whoever comes meanwhile waits for it.
+  double idle_step_factor = 4;
   int32_t max_running = 64;  // sequences with an executor slot; slot ids are below it
   int32_t max_waiting = 1024;
   int32_t max_steps_in_flight = 2;
@@ -22,6 +25,9 @@ struct BatcherConfig {
   // The first prefill of a step gets this many tokens even when decodes alone use up the target, so
   // that everything progresses.
   int32_t min_chunk_tokens = 16;
+  int32_t max_chunk_tokens = 512;  // of one prompt in one step; past it nothing is gained
+  // As long as the time of a prompt's tokens is a guess; beside decodes, min_chunk_tokens. 0: off.
+  int32_t first_chunk_tokens = 64;
   int32_t max_context_tokens = 0;  // prompt and output of one sequence; 0: what the pools hold
   std::vector<TokenId> end_of_sequence;  // the model's, which ignore_end_of_sequence is about
 };
@@ -77,6 +83,7 @@ struct BatcherStats {
   std::vector<uint32_t> free_blocks;   // per group, the cached ones included
   std::vector<uint32_t> total_blocks;  // per group
   StepShape last_step;                 // of the latest plan
+  double step_time_error = 0;          // mean of |predicted - observed| / observed, lately
   // Since the start:
   uint64_t preemptions = 0;
   uint64_t failed_steps = 0;

@@ -162,9 +162,10 @@ std::vector<Answers> RunVariant(const Variant& variant, const Prompts& prompts, 
   BatcherConfig config;
   config.max_running = variant.max_running;
   config.step_target = absl::Milliseconds(variant.chunk_tokens);
+  config.idle_step_factor = 1;
   CostModel::Coefficients coefficients;
   coefficients = {absl::ZeroDuration(), absl::ZeroDuration(), absl::Milliseconds(1),
-                  absl::ZeroDuration(), absl::ZeroDuration()};
+                  absl::ZeroDuration(), absl::ZeroDuration(), absl::ZeroDuration()};
   Batcher batcher(config, executor->shape().kv, executor->pool_blocks(), CostModel(coefficients));
   const bool twice = variant.shared_keys && !variant.small_pools;
   std::vector<Answers> answers;

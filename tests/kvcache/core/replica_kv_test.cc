@@ -69,8 +69,10 @@ TEST(ReplicaKv, AWindowGroupNeedsOnlyTheEndOfThePrefix) {
 TEST(ReplicaKv, GrowsInAllGroupsOrInNone) {
   ReplicaKv kv(Layout({0, 32}), {10, 2});
   const TableId table = kv.Open({}, 100).table;
-  EXPECT_EQ(kv.MaxGrow(table), 32);
-  EXPECT_EQ(kv.MaxGrowUnbounded(table), 160);
+  EXPECT_EQ(kv.MaxGrow(table, 100), 32);
+  EXPECT_EQ(kv.MaxGrow(table, 30), 30);
+  EXPECT_TRUE(kv.CanGrowUnbounded(table, 160));
+  EXPECT_FALSE(kv.CanGrowUnbounded(table, 161));
   EXPECT_FALSE(kv.Grow(table, 33));
   EXPECT_EQ(kv.pool(0).available(), 10u);
   EXPECT_TRUE(kv.Grow(table, 32));
@@ -93,6 +95,57 @@ TEST(ReplicaKv, ClosingDuringAStepKeepsTheBlocksUntilItEnds) {
   kv.EndStep();
   EXPECT_EQ(kv.pool(0).available(), 4u);
   EXPECT_EQ(kv.returning_blocks(0), 0u);
+  kv.CheckInvariants();
+}
+
+// The end of a long sequence is spread over the steps that follow, unless its room is needed.
+TEST(ReplicaKv, ALongTableGoesBackInPartsOrAtOnceWhenItsBlocksAreMissed) {
+  constexpr uint32_t kLong = 5000, kPool = kLong + 10;
+  for (const bool missed : {false, true}) {
+    ReplicaKv kv(Layout({0}), {kPool});
+    const TableId other = kv.Open({}, 1).table;
+    const TableId table = kv.Open({}, kLong * 16).table;
+    ASSERT_TRUE(kv.Grow(table, kLong * 16));
+    kv.BeginStep(std::vector<TableId>{table});
+    kv.BeginStep(std::vector<TableId>{other});
+    kv.BeginStep(std::vector<TableId>{other});
+    kv.Close(table);
+    kv.EndStep();
+    kv.CheckInvariants();
+    EXPECT_GT(kv.pool(0).available(), 10u);
+    EXPECT_LT(kv.pool(0).available(), kPool);
+    EXPECT_EQ(kv.pool(0).available() + kv.returning_blocks(0), kPool);
+    if (missed) {
+      EXPECT_TRUE(kv.Grow(other, kLong * 16));
+      EXPECT_EQ(kv.returning_blocks(0), 0u);
+    } else {
+      EXPECT_TRUE(kv.Grow(other, 16));
+      kv.EndStep();
+      EXPECT_GT(kv.returning_blocks(0), 0u);
+      kv.EndStep();  // nothing is in flight any more
+      EXPECT_EQ(kv.returning_blocks(0), 0u);
+      EXPECT_EQ(kv.pool(0).available(), kPool - 1);
+    }
+    kv.CheckInvariants();
+  }
+}
+
+TEST(ReplicaKv, AGuessIsUsedAsFarAsItStillHolds) {
+  ReplicaKv kv(Layout({0, 20}), {8, 8});
+  kv.Close(Compute(kv, 96));
+  const PrefixGuess guess = kv.Probe(Keys(96), 97);
+  ASSERT_EQ(guess.size(), 2u);
+  EXPECT_EQ(guess[0].size(), 6u);
+  const TableId whole = kv.Open(Keys(96), 97, guess).table;
+  EXPECT_EQ(kv.ready_tokens(whole), 96);
+  kv.Close(whole);
+  // Others take the tail's place; what is left is found, whatever the guess says.
+  const TableId other = kv.Open({}, 80).table;
+  ASSERT_TRUE(kv.Grow(other, 80));
+  const OpenResult left = kv.Open(Keys(96), 97, guess);
+  const OpenResult sought = kv.Open(Keys(96), 97);
+  EXPECT_EQ(left.ready_tokens, sought.ready_tokens);
+  EXPECT_LT(left.ready_tokens, 96);
   kv.CheckInvariants();
 }
 

@@ -175,7 +175,8 @@ TEST(Batcher, WakesOnlyWhenThereMayBeAStep) {
 TEST(Batcher, AChunkFitsTheStepTarget) {
   BatcherConfig config;
   config.step_target = absl::Milliseconds(20);
-  Batcher batcher(config, FullLayout(), {1000}, CostModel());
+  config.idle_step_factor = 1;
+  Batcher batcher(config, FullLayout(), {1000}, CostModel(CostModel::Coefficients()));
   batcher.On(Submit{Request(1, 2000, 1)}, kNow);
   const StepPlan plan = *batcher.Plan(kNow);
   const int32_t chunk = plan.rows[0].num_tokens;

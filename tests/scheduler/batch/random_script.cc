@@ -64,6 +64,9 @@ void RollConfig(Dice& dice, Script& script) {
   config.min_chunk_tokens = static_cast<int32_t>(dice.OneOf({1, 5, 16}));
   config.max_context_tokens = static_cast<int32_t>(dice.OneOf({0, 0, 150}));
   config.step_target = absl::Microseconds(dice.OneOf({500, 8000, 30000, 200000}));
+  config.idle_step_factor = static_cast<double>(dice.OneOf({1, 1, 4}));
+  config.max_chunk_tokens = static_cast<int32_t>(dice.OneOf({16, 48, 512, 512}));
+  config.first_chunk_tokens = static_cast<int32_t>(dice.OneOf({0, 0, 64}));
 }
 
 ScriptRequest RollRequest(Dice& dice, int64_t id) {

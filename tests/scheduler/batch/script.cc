@@ -49,6 +49,11 @@ void VisitConfig(Script& script, Visit visit) {
   int32("step_tokens", script.config.max_step_tokens);
   int32("min_chunk", script.config.min_chunk_tokens);
   int32("max_context", script.config.max_context_tokens);
+  int32("max_chunk", script.config.max_chunk_tokens);
+  int32("first_chunk", script.config.first_chunk_tokens);
+  int64_t idle_factor = static_cast<int64_t>(script.config.idle_step_factor);
+  visit("idle_factor", idle_factor);
+  script.config.idle_step_factor = static_cast<double>(idle_factor);
   visit("target_us", target_us);
   script.config.step_target = absl::Microseconds(target_us);
 }

@@ -39,10 +39,18 @@ struct ScriptOp {
   std::vector<std::string> arguments;
 };
 
+// A target is a target, whatever is known of the times.
+inline BatcherConfig ScriptConfig() {
+  BatcherConfig config;
+  config.idle_step_factor = 1;
+  config.first_chunk_tokens = 0;
+  return config;
+}
+
 struct Script {
   KvLayout layout;
   std::vector<uint32_t> pools;
-  BatcherConfig config;
+  BatcherConfig config = ScriptConfig();
   std::map<int64_t, ScriptRequest> requests;
   std::vector<ScriptOp> ops;
 };
