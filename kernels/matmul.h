@@ -55,6 +55,10 @@ class PackedMatrix final {
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }
   size_t bytes() const { return data_.size(); }
+
+  // out: [in()], with the bits that DequantizeRow gives for that row of the file, whatever the
+  // activations: a tied embedding need not exist twice.
+  void Row(int64_t row, float* out) const;
   const std::byte* data() const { return data_.data(); }  // layout: kernels/cpu/packed_layout.h
 
  private:

@@ -22,13 +22,28 @@ class CpuOps {
     std::vector<float> table;
   };
 
-  // activations: of the matrices that Load packs.
-  explicit CpuOps(ThreadTeam& team, Activations activations = Activations::kF32)
-      : team_(&team), activations_(activations) {}
+  // file, activations: of the matrices that Load packs.
+  explicit CpuOps(ThreadTeam& team, const GgufFile* file = nullptr,
+                  Activations activations = Activations::kF32)
+      : team_(&team), file_(file), activations_(activations) {}
 
+  // The file's pages go as the packed ones come, so that at no time all weights are there twice.
   Matrix Load(const GgufTensor& tensor) {
-    return PackedMatrix::Pack(tensor.type, tensor.data.data(), tensor.dims[1], tensor.dims[0],
-                              *team_, activations_);
+    Matrix matrix = PackedMatrix::Pack(tensor.type, tensor.data.data(), tensor.dims[1],
+                                       tensor.dims[0], *team_, activations_);
+    if (file_ != nullptr) file_->ReleasePages(tensor.data);
+    return matrix;
+  }
+  // tied: the head that is the embedding as well, or nullptr.
+  void Embed(const GgufTensor& embedding, const Matrix* tied, std::span<const TokenId> tokens,
+             float* x) {
+    if (tied == nullptr) return EmbedFromFile(embedding, tokens, x);
+    team_->ParallelFor(
+        static_cast<int64_t>(tokens.size()), 4, [&](int64_t begin, int64_t end, int) {
+          for (int64_t i = begin; i < end; ++i) {
+            tied->Row(static_cast<int64_t>(tokens[static_cast<size_t>(i)]), x + i * tied->in());
+          }
+        });
   }
   void AddAndNorm(const AddAndNormArgs& args, std::initializer_list<const Matrix*> matrices,
                   Input& out) {
@@ -79,6 +94,7 @@ class CpuOps {
 
  private:
   ThreadTeam* team_;
+  const GgufFile* file_;
   Activations activations_;
 };
 
@@ -92,10 +108,11 @@ class CpuWeights final {
 
 std::shared_ptr<const CpuWeights> PackCpuWeights(const ModelFile& model, ThreadTeam& team,
                                                  Activations activations) {
-  CpuOps ops(team, activations);
+  CpuOps ops(team, model.gguf.get(), activations);
   auto packed = std::make_shared<CpuWeights>();
   packed->activations = activations;
   packed->weights = LoadWeights(model, ops);
+  model.gguf->ReleasePages();
   return packed;
 }
 

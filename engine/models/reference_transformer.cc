@@ -21,7 +21,7 @@ struct FileMatrix {
 class ReferenceOps {
  public:
   using Matrix = FileMatrix;
-  struct AttentionPlan {};  // plain loops need none
+  struct AttentionPlan {};           // plain loops need none
   using Input = std::vector<float>;  // the rows
   struct Output {
     const Matrix* weights;
@@ -33,6 +33,10 @@ class ReferenceOps {
   };
 
   Matrix Load(const GgufTensor& tensor) { return {&tensor}; }
+  void Embed(const GgufTensor& embedding, const Matrix*, std::span<const TokenId> tokens,
+             float* x) {
+    EmbedFromFile(embedding, tokens, x);
+  }
   void AddAndNorm(const AddAndNormArgs& args, std::initializer_list<const Matrix*> matrices,
                   Input& out) {
     const int64_t dim = (*matrices.begin())->tensor->dims[0];

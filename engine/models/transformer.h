@@ -23,7 +23,6 @@
 #include "engine/models/transformer_weights.h"
 #include "kernels/aligned.h"
 #include "kernels/attention.h"
-#include "kernels/dequantize.h"
 #include "kernels/layer_ops.h"
 #include "kernels/matmul.h"
 
@@ -124,15 +123,9 @@ class Transformer final : public Model {
   }
 
   void Embed(std::span<const TokenId> tokens) {
-    const GgufTensor& embedding = *file_->tensors.token_embedding;
-    const int64_t dim = spec_.hidden_size;
-    const int64_t row_bytes = RowBytes(embedding.type, dim);
-    x_.resize(tokens.size() * static_cast<size_t>(dim));
-    for (size_t row = 0; row < tokens.size(); ++row) {
-      DequantizeRow(embedding.type,
-                    embedding.data.data() + static_cast<int64_t>(tokens[row]) * row_bytes, dim,
-                    x_.data() + static_cast<int64_t>(row) * dim);
-    }
+    x_.resize(tokens.size() * static_cast<size_t>(spec_.hidden_size));
+    ops_.Embed(*file_->tensors.token_embedding, spec_.tied_head ? &weights_->head : nullptr, tokens,
+               x_.data());
     if (spec_.embedding_scale != 1.0f) {
       ops_.Scale(x_.data(), spec_.embedding_scale, static_cast<int64_t>(x_.size()));
     }

@@ -4,11 +4,13 @@
 // Ops::Load makes one from a tensor of the file; vectors are fp32.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/models/model_file.h"
 #include "kernels/dequantize.h"
 #include "kernels/elementwise.h"
+#include "kvcache/core/types.h"
 
 namespace hexad {
 
@@ -26,6 +28,17 @@ struct TransformerWeights {
   std::vector<std::vector<float>> rope_frequencies;  // of each attention group
   std::vector<LayerWeights<Matrix>> layers;
 };
+
+// The rows of an embedding, from the file. x: [tokens, dims[0]].
+inline void EmbedFromFile(const GgufTensor& embedding, std::span<const TokenId> tokens, float* x) {
+  const int64_t dim = embedding.dims[0];
+  const int64_t row_bytes = RowBytes(embedding.type, dim);
+  for (const TokenId token : tokens) {
+    DequantizeRow(embedding.type, embedding.data.data() + static_cast<int64_t>(token) * row_bytes,
+                  dim, x);
+    x += dim;
+  }
+}
 
 inline std::vector<float> LoadVector(const GgufTensor* tensor) {
   if (tensor == nullptr) return {};

@@ -73,6 +73,21 @@ GgufFile::~GgufFile() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
+void GgufFile::ReleasePages(std::span<const std::byte> bytes) const {
+  if (mapping_ == nullptr || bytes.empty()) return;
+  // Whole pages, neighbours' parts of them as well, who fetch them again like anybody.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto* const base = static_cast<const std::byte*>(mapping_);
+  const size_t begin = static_cast<size_t>(bytes.data() - base) / page * page;
+  const size_t end = static_cast<size_t>(bytes.data() - base) + bytes.size();
+  // Refusal costs memory only.
+  (void)madvise(static_cast<std::byte*>(mapping_) + begin, end - begin, MADV_DONTNEED);
+}
+
+void GgufFile::ReleasePages() const {
+  ReleasePages({static_cast<const std::byte*>(mapping_), mapping_bytes_});
+}
+
 const GgufTensor* GgufFile::FindTensor(std::string_view name) const {
   const auto found = tensor_index_.find(std::string(name));
   return found == tensor_index_.end() ? nullptr : &tensors_[found->second];

@@ -66,6 +66,11 @@ class GgufFile {
   const std::vector<std::string>* Strings(std::string_view key) const;
   const GgufArray* Array(std::string_view key) const;
 
+  // Lets go of the memory that holds a part of the mapping, for who has made a copy of its own:
+  // reading it again fetches it from the file. Any thread; does nothing over a caller's bytes.
+  void ReleasePages(std::span<const std::byte> bytes) const;
+  void ReleasePages() const;  // of the whole file
+
   // Everything before the tensors' data: metadata and the table of tensors.
   std::span<const std::byte> header() const { return header_; }
 

@@ -1,10 +1,12 @@
 #include "engine/weights/gguf.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,6 +99,17 @@ TEST(GgufTest, OpensFilesAndReportsWhatTheSystemSays) {
   EXPECT_TRUE(absl::IsInvalidArgument(GgufFile::Open(empty).status()));
   std::filesystem::remove(path);
   std::filesystem::remove(empty);
+}
+
+TEST(GgufTest, ReleasedPagesCanBeReadAgain) {
+  const auto file = GgufFile::Open(WriteTemporaryFile("release.gguf", SmallFile().Build()));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::span<const std::byte> data = (*file)->tensors()[1].data;
+  const std::vector<std::byte> before(data.begin(), data.end());
+  (*file)->ReleasePages(data);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), before.begin(), before.end()));
+  (*file)->ReleasePages();
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), before.begin(), before.end()));
 }
 
 TEST(GgufTest, EveryTruncationIsAnError) {

@@ -128,6 +128,24 @@ TEST_P(MatMulOfType, PortableKernelsEqualReference) {
   ExpectNear(actual, expected, magnitudes);
 }
 
+TEST_P(MatMulOfType, RowsComeBackWithTheBitsOfTheFile) {
+  const DType type = GetParam();
+  RandomData random(3 + static_cast<uint64_t>(type));
+  ThreadTeam team(1);
+  const int64_t in = Info(type).block_values == 1 ? 77 : 768, out = 19;
+  const std::vector<uint8_t> rows = random.Rows(type, out, in);
+  for (const Activations activations : {Activations::kF32, Activations::kInt8}) {
+    const PackedMatrix packed = PackedMatrix::Pack(type, rows.data(), out, in, team, activations);
+    std::vector<float> actual(static_cast<size_t>(in)), expected(actual.size());
+    for (int64_t row = 0; row < out; ++row) {
+      packed.Row(row, actual.data());
+      DequantizeRow(type, rows.data() + row * RowBytes(type, in), in, expected.data());
+      ASSERT_EQ(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)), 0)
+          << Info(type).name << " row " << row;
+    }
+  }
+}
+
 // What the whole engine's reproducibility stands on.
 TEST_P(MatMulOfType, BitsOfARowDependOnThatRowAlone) {
   const DType type = GetParam();
