@@ -29,7 +29,7 @@ workflow-aware scheduler.
   hexad serve --model FILE    serve a GGUF file of your own
   hexad chat                  talk to a running server in the terminal
   hexad bench                 load a server and measure TTFT, TPOT, throughput
-  hexad bench engine|kernels|quality     measure this machine and a model, without a server
+  hexad bench engine|kernels|quality|step     measure this machine and a model, without a server
   hexad models pull|list|inspect|rm
   hexad config print|schema|explain|check|probe
   hexad keys new              make an API key

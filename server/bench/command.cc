@@ -3,6 +3,7 @@
 #include "server/bench/engine_command.h"
 #include "server/bench/kernels_command.h"
 #include "server/bench/quality_command.h"
+#include "server/bench/step_command.h"
 
 namespace hexad {
 
@@ -16,8 +17,9 @@ int BenchCommand(std::span<const std::string> args, const BenchEnvironment& envi
   if (what == "engine") return EngineBenchCommand(rest, in, out, err);
   if (what == "kernels") return KernelsBenchCommand(rest, out, err);
   if (what == "quality") return QualityBenchCommand(rest, out, err);
+  if (what == "step") return StepBenchCommand(rest, out, err);
   err << "hexad bench: there is no measurement \"" << what
-      << "\": engine, kernels, quality; without a name it loads a server\n";
+      << "\": engine, kernels, quality, step; without a name it loads a server\n";
   return 2;
 }
 

@@ -33,7 +33,8 @@ constexpr char kExamples[] =
     "Without a server, each with --help:\n"
     "  hexad bench engine MODEL.gguf         prefill and decode of a model in this process\n"
     "  hexad bench kernels                   its ops one by one, against the machine's limits\n"
-    "  hexad bench quality MODEL.gguf TEXT   perplexity by activations and KV type\n";
+    "  hexad bench quality MODEL.gguf TEXT   perplexity by activations and KV type\n"
+    "  hexad bench step                      what planning a step costs\n";
 
 // The options as typed, before they are checked.
 struct BenchFlags {
