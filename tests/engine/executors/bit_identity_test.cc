@@ -22,13 +22,13 @@ constexpr size_t kNewTokens = 6;
 
 struct Case {
   const char* architecture;
-  bool quantised;
+  DType type;
   DType kv_type;
   Activations activations = Activations::kF32;
 };
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
-  return std::string(info.param.architecture) + (info.param.quantised ? "Q8" : "F32") +
+  return std::string(info.param.architecture) + Info(info.param.type).name + "Kv" +
          Info(info.param.kv_type).name +
          (info.param.activations == Activations::kInt8 ? "Int8" : "");
 }
@@ -45,8 +45,9 @@ class BitIdentityTest : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     TinyModelOptions options;
     options.architecture = GetParam().architecture;
-    options.quantised = GetParam().quantised;
+    options.type = GetParam().type;
     if (options.architecture == "gemma3") options.layers = 7;
+    if (GetParam().kv_type == DType::kQ8_0) options.head_dim = 32;
     model_ = TinyModel(options);
     ASSERT_NE(model_, nullptr);
     std::mt19937 random(5);
@@ -181,13 +182,17 @@ TEST_P(BitIdentityTest, Preempted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, BitIdentityTest,
-                         ::testing::Values(Case{"llama", false, DType::kF32},
-                                           Case{"llama", true, DType::kF16},
-                                           Case{"gemma3", false, DType::kF16},
-                                           Case{"gemma3", true, DType::kF32},
-                                           Case{"llama", true, DType::kF16, Activations::kInt8}),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Models, BitIdentityTest,
+    ::testing::Values(Case{"llama", DType::kF32, DType::kF32},
+                      Case{"llama", DType::kQ8_0, DType::kF16},
+                      Case{"llama", DType::kF32, DType::kQ8_0},
+                      Case{"gemma3", DType::kQ8_0, DType::kQ8_0, Activations::kInt8},
+                      Case{"gemma3", DType::kF32, DType::kF16},
+                      Case{"gemma3", DType::kQ5_1, DType::kF32},
+                      Case{"llama", DType::kQ4_0, DType::kF16, Activations::kInt8},
+                      Case{"gemma3", DType::kQ4_1, DType::kF32, Activations::kInt8}),
+    NameOf);
 
 // The reference draws the same tokens: the same sampler on nearly the same logits.
 TEST(ReferenceAgreementTest, SameTokensAsTheCpuExecutor) {

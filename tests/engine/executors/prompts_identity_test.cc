@@ -1,6 +1,7 @@
 // Many prompts, each greedy and at temperature 1, through the batcher: whatever runs beside them,
 // however their prompts are cut, with one thread or two, from a warm cache and after preemption,
-// every step's logits have the digest that they have alone.
+// every step's logits have the digest that they have alone. So for every type of weights, KV and
+// activations, on fewer prompts where a sanitizer slows them.
 //
 // HEXAD_MODELS names a folder of real models to run a smaller set on as well.
 
@@ -20,12 +21,20 @@
 #include "engine/cpu_executor.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "gtest/gtest.h"
+#include "kernels/quant_block.h"
 #include "kvcache/core/keys.h"
 #include "tests/engine/testing/batcher_run.h"
 #include "tests/engine/testing/tiny_models.h"
+#include "tests/kernels/cpu/random_data.h"
 
 namespace hexad {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSlow = true;
+#else
+constexpr bool kSlow = false;
+#endif
 
 constexpr int32_t kSharedTokens = 80;
 
@@ -34,6 +43,12 @@ const std::vector<int32_t> kLengths = {3,  5,  9,  14, 15, 16,  17,  20,  29,  3
                                        32, 33, 40, 45, 46, 47,  48,  49,  60,  61, 63,
                                        64, 65, 80, 96, 97, 112, 127, 130, 257, 700};
 const std::vector<int32_t> kFewLengths = {12, 13, 14, 28, 29, 30, 44, 45, 46, 60, 90, 61, 99, 530};
+
+// What may change bits, and so is the same in all variants.
+struct Numerics {
+  Activations activations = Activations::kInt8;
+  DType kv_type = DType::kF16;
+};
 
 struct Variant {
   const char* name;
@@ -59,8 +74,8 @@ class Prompts {
   // Prompts are cut from `source` at different places; every other one of those longer than
   // kSharedTokens begins with the same.
   Prompts(std::shared_ptr<const ModelFile> model, const std::vector<TokenId>& source,
-          const std::vector<int32_t>& lengths, int32_t new_tokens)
-      : model_(std::move(model)), new_tokens_(new_tokens) {
+          const std::vector<int32_t>& lengths, int32_t new_tokens, const Numerics& numerics)
+      : model_(std::move(model)), new_tokens_(new_tokens), numerics_(numerics) {
     for (size_t i = 0; i < lengths.size(); ++i) {
       std::vector<TokenId> prompt;
       if (i % 2 == 0 && lengths[i] > kSharedTokens) {
@@ -76,6 +91,8 @@ class Prompts {
   }
 
   size_t size() const { return prompts_.size(); }
+  int32_t new_tokens() const { return new_tokens_; }
+  const Numerics& numerics() const { return numerics_; }
 
   std::vector<RequestSpec> Specs(float temperature, bool shared_keys) const {
     std::vector<RequestSpec> specs;
@@ -96,6 +113,8 @@ class Prompts {
   std::unique_ptr<Executor> MakeExecutor(const Variant& variant) const {
     CpuExecutorOptions options;
     options.threads = variant.threads;
+    options.activations = numerics_.activations;
+    options.kv_type = numerics_.kv_type;
     options.record_digests = true;
     const auto blocks = static_cast<uint32_t>((longest_ + new_tokens_ + 15) / 16);
     const auto all = blocks * static_cast<uint32_t>(variant.max_running == 1 ? 2 : size());
@@ -108,6 +127,7 @@ class Prompts {
  private:
   std::shared_ptr<const ModelFile> model_;
   const int32_t new_tokens_;
+  const Numerics numerics_;
   int32_t longest_ = 0;
   std::vector<std::vector<TokenId>> prompts_;
 };
@@ -203,7 +223,7 @@ void CheckTelling(const std::vector<Answers>& alone) {
   EXPECT_GT(different, alone[0].size() / 2);
 }
 
-void CheckIdentity(const std::string& name, const Prompts& prompts, int32_t new_tokens) {
+void CheckIdentity(const std::string& name, const Prompts& prompts) {
   Totals totals;
   std::vector<Answers> alone;
   for (const Variant& variant : kVariants) {
@@ -219,7 +239,7 @@ void CheckIdentity(const std::string& name, const Prompts& prompts, int32_t new_
       ASSERT_EQ(answers[t].size(), prompts.size());
       for (const auto& [request, answer] : answers[t]) {
         const BatcherRun::Answer& expected = alone[t].at(request);
-        ASSERT_EQ(answer.digests.size(), static_cast<size_t>(new_tokens));
+        ASSERT_EQ(answer.digests.size(), static_cast<size_t>(prompts.new_tokens()));
         EXPECT_EQ(answer.reason, FinishReason::kLength);
         EXPECT_EQ(answer.digests, expected.digests) << static_cast<uint64_t>(request);
         EXPECT_EQ(answer.tokens, expected.tokens) << static_cast<uint64_t>(request);
@@ -228,11 +248,23 @@ void CheckIdentity(const std::string& name, const Prompts& prompts, int32_t new_
     }
   }
   std::printf(
-      "bit identity, %s: %zu prompts x 2 temperatures x %zu variants, %zu digests compared "
+      "bit identity, %s, %s activations, KV %s: %zu prompts x 2 temperatures x %zu variants, "
+      "%zu digests compared "
       "with those alone, %llu preemptions, %llu prompt tokens from the cache\n",
-      name.c_str(), prompts.size(), std::size(kVariants), totals.digests,
+      name.c_str(), prompts.numerics().activations == Activations::kInt8 ? "int8" : "f32",
+      Info(prompts.numerics().kv_type).name, prompts.size(), std::size(kVariants), totals.digests,
       static_cast<unsigned long long>(totals.preemptions),
       static_cast<unsigned long long>(totals.cached_tokens));
+}
+
+// Of the tiny models' vocabulary.
+std::vector<TokenId> RandomTokens() {
+  std::mt19937 random(3);
+  std::vector<TokenId> tokens(1200);
+  for (TokenId& token : tokens) {
+    token = TokenId{static_cast<int32_t>(random() % TinyModelOptions().vocabulary)};
+  }
+  return tokens;
 }
 
 // English, as the model's tokens.
@@ -251,22 +283,58 @@ TEST(PromptsIdentityTest, FallbackModel) {
   const auto model =
       OpenModelFile(std::string(HEXAD_SOURCE_DIR) + "/configs/models/hexad-tiny.gguf");
   ASSERT_TRUE(model.ok()) << model.status();
-  CheckIdentity("hexad-tiny", Prompts(*model, TextTokens(**model), kLengths, 14), 14);
+  for (const Activations activations : {Activations::kInt8, Activations::kF32}) {
+    const auto& lengths = kSlow && activations == Activations::kF32 ? kFewLengths : kLengths;
+    CheckIdentity("hexad-tiny",
+                  Prompts(*model, TextTokens(**model), lengths, 14, {activations, DType::kF16}));
+  }
 }
 
 TEST(PromptsIdentityTest, WindowsAndFullLayers) {
   TinyModelOptions tiny;
   tiny.architecture = "gemma3";
   tiny.layers = 7;
-  tiny.quantised = true;
+  tiny.type = DType::kQ8_0;
   const auto model = TinyModel(tiny);
   ASSERT_NE(model, nullptr);
   ASSERT_EQ(model->spec.groups.size(), 2u);
-  std::mt19937 random(3);
-  std::vector<TokenId> source(1200);
-  for (TokenId& token : source) token = TokenId{static_cast<int32_t>(random() % tiny.vocabulary)};
-  CheckIdentity("tiny gemma3", Prompts(model, source, kLengths, 14), 14);
+  CheckIdentity("tiny gemma3",
+                Prompts(model, RandomTokens(), kSlow ? kFewLengths : kLengths, 14, {}));
 }
+
+// Every type of weights in both arithmetics, every type of KV in the default one. Floats are
+// multiplied in one arithmetic only.
+class TypesIdentityTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void Check(DType type, const Numerics& numerics) {
+    TinyModelOptions tiny;
+    tiny.type = type;
+    tiny.layers = kSlow ? 1 : 2;
+    tiny.hidden = 256;
+    tiny.head_dim = 64;
+    tiny.ffn = 512;
+    const auto model = TinyModel(tiny);
+    ASSERT_NE(model, nullptr);
+    const Prompts prompts(model, RandomTokens(), kSlow ? kFewLengths : kLengths, 14, numerics);
+    CheckIdentity(std::string("tiny ") + Info(type).name, prompts);
+  }
+};
+
+TEST_P(TypesIdentityTest, Weights) {
+  Check(GetParam(), {Activations::kInt8, DType::kF16});
+  if (QuantGroup(GetParam()) > 0) Check(GetParam(), {Activations::kF32, DType::kF16});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TypesIdentityTest, ::testing::ValuesIn(kAllTypes),
+                         [](const auto& info) { return std::string(Info(info.param).name); });
+
+class KvIdentityTest : public TypesIdentityTest {};
+
+TEST_P(KvIdentityTest, Kv) { Check(DType::kQ4_0, {Activations::kInt8, GetParam()}); }
+
+INSTANTIATE_TEST_SUITE_P(All, KvIdentityTest,
+                         ::testing::Values(DType::kF32, DType::kQ8_0),  // F16 is above
+                         [](const auto& info) { return std::string(Info(info.param).name); });
 
 TEST(PromptsIdentityTest, RealModels) {
   const char* folder = std::getenv("HEXAD_MODELS");
@@ -278,7 +346,10 @@ TEST(PromptsIdentityTest, RealModels) {
     ++found;
     const auto model = OpenModelFile(path);
     ASSERT_TRUE(model.ok()) << model.status();
-    CheckIdentity(name, Prompts(*model, TextTokens(**model), kFewLengths, 8), 8);
+    for (const Activations activations : {Activations::kInt8, Activations::kF32}) {
+      CheckIdentity(
+          name, Prompts(*model, TextTokens(**model), kFewLengths, 8, {activations, DType::kF16}));
+    }
   }
   if (found == 0) GTEST_SKIP() << "no known model in " << folder;
 }

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "kernels/dequantize.h"
+#include "tests/kernels/cpu/random_data.h"
 
 namespace hexad {
 namespace {
@@ -18,15 +21,17 @@ namespace {
 class TensorMaker {
  public:
   TensorMaker(GgufWriter& writer, const TinyModelOptions& options)
-      : writer_(writer), quantised_(options.quantised), random_(options.seed) {}
+      : writer_(writer), type_(options.type), random_(options.seed), blocks_(options.seed) {}
 
   void Matrix(const std::string& name, uint64_t in, uint64_t out) {
-    const std::vector<float> values = Normal(in * out, 1.0f / std::sqrt(static_cast<float>(in)));
-    if (quantised_) {
-      writer_.Tensor(name, {in, out}, GgufTypeId(DType::kQ8_0), QuantiseQ8(values));
-    } else {
-      writer_.Tensor(name, {in, out}, values);
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(in));
+    if (type_ == DType::kF32) {
+      writer_.Tensor(name, {in, out}, Normal(in * out, deviation));
+      return;
     }
+    const bool halves = Info(type_).block_values == 1;
+    writer_.Tensor(name, {in, out}, GgufTypeId(type_),
+                   halves ? Halves(in * out, deviation) : Blocks(in, out, deviation));
   }
   void Norm(const std::string& name, uint64_t size) {
     std::vector<float> values = Normal(size, 0.2f);
@@ -44,24 +49,40 @@ class TensorMaker {
     for (float& value : values) value = normal(random_);
     return values;
   }
-  static std::vector<std::byte> QuantiseQ8(const std::vector<float>& values) {
+  std::vector<std::byte> Halves(uint64_t count, float deviation) {
     std::vector<std::byte> bytes;
-    for (size_t begin = 0; begin < values.size(); begin += 32) {
-      float largest = 0;
-      for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[begin + i]));
-      const uint16_t scale = FloatToHalf(largest / 127);
-      AppendBytes(bytes, scale);
-      for (size_t i = 0; i < 32; ++i) {
-        const float rounded = std::round(values[begin + i] / HalfToFloat(scale));
-        AppendBytes(bytes, static_cast<int8_t>(std::clamp(rounded, -127.0f, 127.0f)));
-      }
+    for (const float value : Normal(count, deviation)) {
+      const auto bfloat = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+      AppendBytes(bytes, type_ == DType::kF16 ? FloatToHalf(value) : bfloat);
     }
     return bytes;
   }
+  // Any quants, with scales such that a block's values have that root mean square.
+  std::vector<std::byte> Blocks(uint64_t in, uint64_t out, float deviation) {
+    const DTypeInfo& info = Info(type_);
+    std::vector<uint8_t> rows =
+        blocks_.Rows(type_, static_cast<int64_t>(out), static_cast<int64_t>(in));
+    std::vector<float> values(static_cast<size_t>(info.block_values));
+    for (size_t block = 0; block < rows.size(); block += static_cast<size_t>(info.block_bytes)) {
+      DequantizeRow(type_, &rows[block], info.block_values, values.data());
+      float squares = 0;
+      for (const float value : values) squares += value * value;
+      const float root = std::sqrt(squares / static_cast<float>(values.size()));
+      for (const int offset : ScaleOffsets(type_)) {
+        uint16_t half;
+        std::memcpy(&half, &rows[block + static_cast<size_t>(offset)], 2);
+        half = FloatToHalf(HalfToFloat(half) * deviation / std::max(root, 1e-6f));
+        std::memcpy(&rows[block + static_cast<size_t>(offset)], &half, 2);
+      }
+    }
+    const auto* bytes = reinterpret_cast<const std::byte*>(rows.data());
+    return {bytes, bytes + rows.size()};
+  }
 
   GgufWriter& writer_;
-  bool quantised_;
+  const DType type_;
   std::mt19937 random_;
+  RandomData blocks_;
 };
 
 void AddMetadata(const TinyModelOptions& options, GgufWriter& writer) {
@@ -70,12 +91,12 @@ void AddMetadata(const TinyModelOptions& options, GgufWriter& writer) {
   writer.Set("general.name", "tiny " + arch);
   writer.Set(arch + ".block_count", options.layers);
   writer.Set(arch + ".context_length", options.context);
-  writer.Set(arch + ".embedding_length", kTinyHidden);
-  writer.Set(arch + ".feed_forward_length", kTinyFfn);
+  writer.Set(arch + ".embedding_length", options.hidden);
+  writer.Set(arch + ".feed_forward_length", options.ffn);
   writer.Set(arch + ".attention.head_count", kTinyHeads);
   writer.Set(arch + ".attention.head_count_kv", kTinyKvHeads);
-  writer.Set(arch + ".attention.key_length", kTinyHeadDim);
-  writer.Set(arch + ".attention.value_length", kTinyHeadDim);
+  writer.Set(arch + ".attention.key_length", options.head_dim);
+  writer.Set(arch + ".attention.value_length", options.head_dim);
   writer.Set(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
   writer.Set(arch + ".rope.freq_base", 10000.0f);
   if (arch == "gemma3") writer.Set("gemma3.attention.sliding_window", options.window);
@@ -88,33 +109,33 @@ GgufWriter TinyModelWriter(const TinyModelOptions& options) {
   AddMetadata(options, writer);
   TensorMaker make(writer, options);
   const bool gemma = options.architecture == "gemma3";
-  constexpr uint64_t kQuery = kTinyHeads * kTinyHeadDim;
-  constexpr uint64_t kKey = kTinyKvHeads * kTinyHeadDim;
-  make.Matrix("token_embd.weight", kTinyHidden, options.vocabulary);
-  make.Norm("output_norm.weight", kTinyHidden);
-  if (!options.tied_head) make.Matrix("output.weight", kTinyHidden, options.vocabulary);
+  const uint64_t query = kTinyHeads * options.head_dim;
+  const uint64_t key = kTinyKvHeads * options.head_dim;
+  make.Matrix("token_embd.weight", options.hidden, options.vocabulary);
+  make.Norm("output_norm.weight", options.hidden);
+  if (!options.tied_head) make.Matrix("output.weight", options.hidden, options.vocabulary);
   for (uint32_t layer = 0; layer < options.layers; ++layer) {
     const std::string blk = "blk." + std::to_string(layer) + ".";
-    make.Norm(blk + "attn_norm.weight", kTinyHidden);
-    make.Matrix(blk + "attn_q.weight", kTinyHidden, kQuery);
-    make.Matrix(blk + "attn_k.weight", kTinyHidden, kKey);
-    make.Matrix(blk + "attn_v.weight", kTinyHidden, kKey);
-    make.Matrix(blk + "attn_output.weight", kQuery, kTinyHidden);
+    make.Norm(blk + "attn_norm.weight", options.hidden);
+    make.Matrix(blk + "attn_q.weight", options.hidden, query);
+    make.Matrix(blk + "attn_k.weight", options.hidden, key);
+    make.Matrix(blk + "attn_v.weight", options.hidden, key);
+    make.Matrix(blk + "attn_output.weight", query, options.hidden);
     if (options.architecture == "qwen2") {
-      make.Bias(blk + "attn_q.bias", kQuery);
-      make.Bias(blk + "attn_k.bias", kKey);
-      make.Bias(blk + "attn_v.bias", kKey);
+      make.Bias(blk + "attn_q.bias", query);
+      make.Bias(blk + "attn_k.bias", key);
+      make.Bias(blk + "attn_v.bias", key);
     }
     if (gemma) {
-      make.Norm(blk + "attn_q_norm.weight", kTinyHeadDim);
-      make.Norm(blk + "attn_k_norm.weight", kTinyHeadDim);
-      make.Norm(blk + "post_attention_norm.weight", kTinyHidden);
-      make.Norm(blk + "post_ffw_norm.weight", kTinyHidden);
+      make.Norm(blk + "attn_q_norm.weight", options.head_dim);
+      make.Norm(blk + "attn_k_norm.weight", options.head_dim);
+      make.Norm(blk + "post_attention_norm.weight", options.hidden);
+      make.Norm(blk + "post_ffw_norm.weight", options.hidden);
     }
-    make.Norm(blk + "ffn_norm.weight", kTinyHidden);
-    make.Matrix(blk + "ffn_gate.weight", kTinyHidden, kTinyFfn);
-    make.Matrix(blk + "ffn_up.weight", kTinyHidden, kTinyFfn);
-    make.Matrix(blk + "ffn_down.weight", kTinyFfn, kTinyHidden);
+    make.Norm(blk + "ffn_norm.weight", options.hidden);
+    make.Matrix(blk + "ffn_gate.weight", options.hidden, options.ffn);
+    make.Matrix(blk + "ffn_up.weight", options.hidden, options.ffn);
+    make.Matrix(blk + "ffn_down.weight", options.ffn, options.hidden);
   }
   return writer;
 }

@@ -20,16 +20,17 @@ struct TinyModelOptions {
   uint32_t layers = 3;  // gemma3: 7, so that a full layer lies between windows
   uint32_t vocabulary = 96;
   uint32_t context = 2048;
-  uint32_t window = 20;    // gemma3
-  bool quantised = false;  // Q8_0 matrices instead of F32
+  uint32_t window = 20;      // gemma3
+  DType type = DType::kF32;  // of matrices; quantised ones are random blocks
   bool tied_head = true;
+  // 256-value blocks need multiples of 256 of all three: heads * head_dim is another input.
+  uint32_t hidden = 64;
+  uint32_t head_dim = 16;
+  uint32_t ffn = 96;
 };
 
-constexpr uint32_t kTinyHidden = 64;
 constexpr uint32_t kTinyHeads = 4;
 constexpr uint32_t kTinyKvHeads = 2;
-constexpr uint32_t kTinyHeadDim = 16;
-constexpr uint32_t kTinyFfn = 96;
 
 GgufWriter TinyModelWriter(const TinyModelOptions& options);
 

@@ -7,9 +7,7 @@
 #include "kernels/dequantize.h"
 
 namespace hexad {
-namespace {
 
-// Byte offsets of the halves in a block that are scales.
 std::vector<int> ScaleOffsets(DType type) {
   switch (type) {
     case DType::kQ4_1:
@@ -27,8 +25,6 @@ std::vector<int> ScaleOffsets(DType type) {
       return {0};
   }
 }
-
-}  // namespace
 
 const std::vector<DType> kAllTypes = {DType::kF32,  DType::kF16,   DType::kBF16, DType::kQ8_0,
                                       DType::kQ4_0, DType::kQ4_1,  DType::kQ5_0, DType::kQ5_1,

@@ -25,6 +25,9 @@ class RandomData final {
 
 extern const std::vector<DType> kAllTypes;
 
+// Byte offsets of the halves in a quantised block that are its scales.
+std::vector<int> ScaleOffsets(DType type);
+
 // Largest |a - b|, over both; NaN counts as infinite.
 double LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
 
