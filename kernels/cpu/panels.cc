@@ -11,7 +11,7 @@ namespace hexad::cpu {
 namespace {
 
 constexpr int64_t kSideBySide = 4;                 // one-row products read as many streams
-constexpr int64_t kPieceBytes = int64_t{1} << 17;  // of weights: about 6 us at memory speed
+constexpr int64_t kPieceBytes = int64_t{1} << 19;  // of weights: about 24 us at memory speed
 constexpr int64_t kPiecesPerThread = 8;
 
 void ComputeFloatPanels(const MatMulInput& input, const PackedMatrix& weights, int64_t first,
