@@ -4,8 +4,7 @@
     python3 tests/tools/perplexity_peer.py MODEL.gguf TEXT [THREADS [WINDOW [exact]]]
 
 With "exact", llama.cpp gets the same weights written out as F32. It multiplies quantised weights
-with activations rounded to 8 bits, which hexad does not, and that is most of the difference there
-is otherwise. Needs llama-cpp-python, gguf and numpy.
+with activations rounded to 8 bits, as hexad does unless asked for f32. Needs llama-cpp-python, gguf and numpy.
 """
 
 import json
