@@ -4,7 +4,8 @@
     python3 tests/tools/perplexity_peer.py MODEL.gguf TEXT [THREADS [WINDOW [exact]]]
 
 With "exact", llama.cpp gets the same weights written out as F32. It multiplies quantised weights
-with activations rounded to 8 bits, as hexad does unless asked for f32. Needs llama-cpp-python, gguf and numpy.
+with activations rounded to 8 bits, as hexad does unless asked for f32. Needs llama-cpp-python, gguf
+and numpy.
 """
 
 import json
