@@ -6,7 +6,8 @@ namespace hexad {
 
 bool LateMembers::Judge(Nanoseconds now, Nanoseconds length, Nanoseconds late, int last) {
   length_ += length;
-  if (late > 0 && last > 0) {
+  // One that rests may still have joined a job that began as it was told, and is not told twice.
+  if (late > 0 && last > 0 && !resting(last)) {
     late_ += late;
     members_[static_cast<size_t>(last)].blame += late;
   }

@@ -61,6 +61,19 @@ TEST(LateMembers, TheMostBlamedOneOfManyRests) {
   EXPECT_FALSE(late.resting(2));
 }
 
+// A job that began before it noticed may have it as its last one.
+TEST(LateMembers, AMemberThatRestsAlreadyIsNotSentToRestAgain) {
+  LateMembers late(3);
+  int64_t now = 0;
+  ASSERT_TRUE(RunJobs(late, now, 1'000'000'000, kJob, 1));
+  EXPECT_FALSE(late.Judge(now, 10 * kJob, 2 * LateMembers::kWindow, 1));
+  EXPECT_FALSE(late.Judge(now, 2 * LateMembers::kWindow, 2 * LateMembers::kWindow, 1));
+  EXPECT_EQ(late.active(), 2);
+  EXPECT_EQ(late.rests(), 1);
+  EXPECT_EQ(late.Return(now + LateMembers::kShortestRest), 1);
+  EXPECT_EQ(late.active(), 3);
+}
+
 TEST(LateMembers, TheCallerNeverRests) {
   LateMembers late(3);
   int64_t now = 0;
