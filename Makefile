@@ -59,6 +59,7 @@ bench-cpu: build ## the CPU engine against llama.cpp (PEER=folder of its program
 		--folder "$(or $(MODELS),build/bench/models)" --make --pairs $(or $(PAIRS),7) $(ARGS)
 
 bench-step: build ## what planning a step costs (ARGS="--help")
+	@mkdir -p build/bench
 	@build/release/server/hexad bench step --json build/bench/step.json $(ARGS)
 
 clean: ## remove every build folder
