@@ -22,8 +22,8 @@ struct CacheLineAllocator {
   T* allocate(size_t count) {
     return static_cast<T*>(::operator new (count * sizeof(T), std::align_val_t{kCacheLine}));
   }
-  void deallocate(T* data, size_t count) {
-    ::operator delete (data, count * sizeof(T), std::align_val_t{kCacheLine});
+  void deallocate(T* data, size_t /*count*/) {
+    ::operator delete (data, std::align_val_t{kCacheLine});
   }
   template <typename U>
   friend bool operator==(const CacheLineAllocator&, const CacheLineAllocator<U>&) {

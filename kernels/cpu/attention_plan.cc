@@ -9,8 +9,8 @@ namespace {
 // Rows that share one pass over keys and values; more hardly save anything, and their scores would
 // leave the cache. (A query whose heads alone are more is a task all the same.)
 constexpr int32_t kTaskRows = 64;
-// Tasks a thread: enough to balance disturbances by neighbours, few enough that reading ahead, which
-// ends with a task, pays.
+// Tasks a thread: enough to balance disturbances by neighbours, few enough that reading ahead,
+// which ends with a task, pays.
 constexpr int64_t kTasksPerThread = 4;
 // A task's cost in rows beside its rows: reading a segment.
 constexpr int64_t kReadingRows = 2;

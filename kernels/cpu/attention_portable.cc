@@ -14,11 +14,11 @@ constexpr int kTileTokens = 16;
 // A value of a tile, given its place among the values and among the scales (of 32 values each).
 float Load(const AttendTask& task, const uint8_t* tile, int64_t index, int64_t scale_index) {
   if (task.kind == KvKind::kFloat) {
-    float value;
+    float value = 0;
     std::memcpy(&value, tile + index * 4, 4);
     return value;
   }
-  uint16_t bits;
+  uint16_t bits = 0;
   if (task.kind == KvKind::kHalf) {
     std::memcpy(&bits, tile + index * 2, 2);
     return HalfToFloat(bits);

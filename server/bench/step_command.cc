@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kMostRunning = 65536;
 constexpr int64_t kMostContext = int64_t{1} << 20;
 constexpr int64_t kMostSteps = 100'000'000;
+constexpr int64_t kMostTokens = int64_t{1}
+                                << 28;  // running * context: some 10 GB of blocks and keys
 
 constexpr char kExamples[] =
     "  hexad bench step                                   256 and 1,024 running, 128k contexts\n"
@@ -47,10 +49,11 @@ absl::StatusOr<std::vector<StepBenchOptions>> Runs(const StepFlags& flags) {
   StepBenchOptions options;
   if (flags.running < 1 || flags.running > kMostRunning || flags.steps < 1 ||
       flags.steps > kMostSteps || flags.context > kMostContext ||
-      flags.context < options.turn_prompt_tokens || flags.turn < 0 || flags.turn > kMostContext) {
+      flags.context < options.turn_prompt_tokens || flags.turn < 0 || flags.turn > kMostContext ||
+      flags.running * flags.context > kMostTokens) {
     return absl::InvalidArgumentError(
-        "--running is 1 to 65536, --context 256 to 1048576, --steps "
-        "1 or more, --turn 0 or more");
+        "--running is 1 to 65536, --context 256 to 1048576, both multiplied at most 268435456, "
+        "--steps 1 or more, --turn 0 or more");
   }
   options.running = static_cast<int32_t>(flags.running);
   options.context_tokens = static_cast<int32_t>(flags.context);

@@ -157,8 +157,7 @@ Field DescribeKvCache(KvCacheConfig& kvcache) {
            "type",
            "Type of the cached values. q8_0 takes about half of f16's memory and is slightly "
            "less exact; it needs a model whose heads have a multiple of 32 dimensions.",
-           &kvcache.type,
-           {{"f16", KvType::kF16}, {"f32", KvType::kF32}, {"q8_0", KvType::kQ8_0}}),
+           &kvcache.type, {{"f16", KvType::kF16}, {"f32", KvType::kF32}, {"q8_0", KvType::kQ8_0}}),
        BytesField("host", "Host memory for it, of all workers together.", &kvcache.host_bytes,
                   16 * kMiB, 64 * kTiB),
        Unsupported("eviction"), Unsupported("ssd"), Unsupported("cxl"), Unsupported("service")});
