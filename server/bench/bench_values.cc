@@ -61,6 +61,24 @@ int FailBench(std::string_view what, const absl::Status& status, std::ostream& e
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
+int RunBench(std::string_view what, const FlagSet& flags, std::span<const std::string> args,
+             std::ostream& out, std::ostream& err,
+             absl::FunctionRef<absl::Status(std::span<const std::string> positional)> run) {
+  const absl::StatusOr<FlagSet::Parsed> parsed = flags.Parse(args);
+  if (!parsed.ok()) return FailBench(what, parsed.status(), err);
+  if (parsed->help) {
+    out << flags.Help();
+    return 0;
+  }
+  const absl::Status status = run(parsed->positional);
+  return status.ok() ? 0 : FailBench(what, status, err);
+}
+
+absl::Status RefusePositional(std::span<const std::string> positional) {
+  if (positional.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("unexpected \"" + positional[0] + "\"");
+}
+
 absl::Status WriteTextFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;

@@ -3,12 +3,15 @@
 // What the subcommands of `hexad bench` read from their options alike, and how they sum up times.
 
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "kernels/types.h"
+#include "server/command_line/flags.h"
 
 namespace hexad {
 
@@ -29,6 +32,15 @@ double Median(std::vector<double> values);
 
 // Prints "hexad bench WHAT: message"; the exit code: 2 for misuse, else 1.
 int FailBench(std::string_view what, const absl::Status& status, std::ostream& err);
+
+// A whole subcommand: reads `args` into `flags`, prints the help when asked, else calls `run` with
+// what is no option. The exit code.
+int RunBench(std::string_view what, const FlagSet& flags, std::span<const std::string> args,
+             std::ostream& out, std::ostream& err,
+             absl::FunctionRef<absl::Status(std::span<const std::string> positional)> run);
+
+// The error of a subcommand that takes options alone, when there is anything else.
+absl::Status RefusePositional(std::span<const std::string> positional);
 
 // Writes `text` to `path`.
 absl::Status WriteTextFile(const std::string& path, const std::string& text);

@@ -166,18 +166,11 @@ absl::Status Run(const KernelsFlags& flags, std::ostream& out, std::ostream& err
 
 int KernelsBenchCommand(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   KernelsFlags typed;
-  const FlagSet flags = typed.Declare();
-  const absl::StatusOr<FlagSet::Parsed> parsed = flags.Parse(args);
-  absl::Status status = parsed.status();
-  if (status.ok() && parsed->help) {
-    out << flags.Help();
-    return 0;
-  }
-  if (status.ok() && !parsed->positional.empty()) {
-    status = absl::InvalidArgumentError("unexpected \"" + parsed->positional[0] + "\"");
-  }
-  if (status.ok()) status = Run(typed, out, err);
-  return status.ok() ? 0 : FailBench("kernels", status, err);
+  return RunBench("kernels", typed.Declare(), args, out, err,
+                  [&](std::span<const std::string> positional) -> absl::Status {
+                    absl::Status status = RefusePositional(positional);
+                    return status.ok() ? Run(typed, out, err) : status;
+                  });
 }
 
 }  // namespace hexad

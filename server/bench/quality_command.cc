@@ -174,18 +174,13 @@ absl::Status Run(const std::string& model_path, const std::string& text_path,
 
 int QualityBenchCommand(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   QualityFlags typed;
-  const FlagSet flags = typed.Declare();
-  const absl::StatusOr<FlagSet::Parsed> parsed = flags.Parse(args);
-  absl::Status status = parsed.status();
-  if (status.ok() && parsed->help) {
-    out << flags.Help();
-    return 0;
-  }
-  if (status.ok() && parsed->positional.size() != 2) {
-    status = absl::InvalidArgumentError("say which model and which text");
-  }
-  if (status.ok()) status = Run(parsed->positional[0], parsed->positional[1], typed, out, err);
-  return status.ok() ? 0 : FailBench("quality", status, err);
+  return RunBench("quality", typed.Declare(), args, out, err,
+                  [&](std::span<const std::string> positional) -> absl::Status {
+                    if (positional.size() != 2) {
+                      return absl::InvalidArgumentError("say which model and which text");
+                    }
+                    return Run(positional[0], positional[1], typed, out, err);
+                  });
 }
 
 }  // namespace hexad

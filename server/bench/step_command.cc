@@ -83,18 +83,11 @@ absl::Status Run(const StepFlags& flags, std::ostream& out, std::ostream& err) {
 
 int StepBenchCommand(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   StepFlags typed;
-  const FlagSet flags = typed.Declare();
-  const absl::StatusOr<FlagSet::Parsed> parsed = flags.Parse(args);
-  absl::Status status = parsed.status();
-  if (status.ok() && parsed->help) {
-    out << flags.Help();
-    return 0;
-  }
-  if (status.ok() && !parsed->positional.empty()) {
-    status = absl::InvalidArgumentError("unexpected \"" + parsed->positional[0] + "\"");
-  }
-  if (status.ok()) status = Run(typed, out, err);
-  return status.ok() ? 0 : FailBench("step", status, err);
+  return RunBench("step", typed.Declare(), args, out, err,
+                  [&](std::span<const std::string> positional) -> absl::Status {
+                    absl::Status status = RefusePositional(positional);
+                    return status.ok() ? Run(typed, out, err) : status;
+                  });
 }
 
 }  // namespace hexad
